@@ -1,0 +1,88 @@
+package budget
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+func TestReadingStates(t *testing.T) {
+	m := DefaultRatio()
+	for _, c := range []struct {
+		name     string
+		c        Counts
+		consumed float64
+		state    State
+		ok       bool
+	}{
+		{"honest", Counts{100, 100, 100, 0}, 0, OK, true},
+		{"under half", Counts{109, 109, 100, 9}, 0.45, OK, true},
+		{"half", Counts{110, 110, 100, 10}, 0.5, Low, true},
+		{"all of it", Counts{120, 120, 100, 20}, 1, Exhausted, true},
+		{"storm", Counts{300, 300, 100, 200}, 10, Exhausted, true},
+		{"storm that cannot be believed", Counts{300, 254, 100, 200}, 10, Blind, true},
+		{"at the coverage floor", Counts{300, 255, 100, 200}, 10, Exhausted, true},
+		{"too few", Counts{19, 19, 1, 18}, 0, "", false},
+		{"nothing allowed, nothing spent", Counts{20, 20, 0, 0}, 0, OK, true},
+		{"nothing allowed", Counts{20, 20, 0, 20}, math.NaN(), Exhausted, true},
+	} {
+		r, ok := m.Read(c.c)
+		if ok != c.ok || r.State != c.state || !(r.Consumed == c.consumed || math.IsNaN(r.Consumed) && math.IsNaN(c.consumed)) {
+			t.Errorf("%s: %+v %v", c.name, r, ok)
+		}
+	}
+	m.FloorPerSecond, m.Clients = 10, 3
+	if r, _ := m.Read(Counts{120, 120, 100, 20}); r.Allowance != 20+10*10*3 {
+		t.Errorf("floor: allowance %v", r.Allowance)
+	}
+}
+
+// The tracker must read what a recount of every window reads.
+func TestTrackerEqualsRecount(t *testing.T) {
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		m := DefaultRatio()
+		m.Window = 1 + r.IntN(12)
+		m.MinArrivals = r.IntN(30)
+		log := map[int64]Counts{}
+		first := int64(1000)
+		last := first + r.Int64N(120)
+		tr := NewTracker(&m, first-r.Int64N(3))
+		seen := map[int64]Reading{}
+		tr.Each = func(end int64, x Reading) { seen[end] = x }
+		for s := first; s <= last; s++ {
+			if r.IntN(4) == 0 {
+				c := Counts{Originals: r.Uint64N(20), Repeats: r.Uint64N(30)}
+				c.Arrivals = c.Originals + c.Repeats + r.Uint64N(4)
+				c.Verified = c.Originals
+				log[s] = c
+				tr.Feed(s, c)
+			}
+		}
+		tr.Slide(last + 1)
+		var peak, exhausted = -1.0, int64(-1)
+		for end := tr.from + int64(m.Window); end <= last+1; end++ {
+			var sum Counts
+			for s := end - int64(m.Window); s < end; s++ {
+				sum.add(log[s])
+			}
+			want, ok := m.Read(sum)
+			got, had := seen[end]
+			if sum.Arrivals == 0 && m.MinArrivals == 0 {
+				continue // an empty window says nothing; whether it is read does not matter
+			}
+			if ok != had || ok && got != want && !math.IsNaN(want.Consumed) {
+				t.Fatalf("seed %d, window to %d: %+v %v, want %+v %v", seed, end, got, had, want, ok)
+			}
+			if ok && want.Consumed > peak {
+				peak = want.Consumed
+			}
+			if ok && want.Consumed >= 1 && exhausted < 0 {
+				exhausted = end
+			}
+		}
+		if peak > 0 && tr.Peak.Consumed != peak || exhausted > 0 && tr.ExhaustedAt != exhausted {
+			t.Fatalf("seed %d: peak %v at %d, want %v at %d", seed, tr.Peak.Consumed, tr.ExhaustedAt, peak, exhausted)
+		}
+	}
+}

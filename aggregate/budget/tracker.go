@@ -1,0 +1,87 @@
+package budget
+
+// Tracker slides a Ratio budget over the seconds of a log and keeps its peak.
+type Tracker struct {
+	model *Ratio
+	from  int64 // the first tick: no window reaches before it
+	ring  []Counts
+	sum   Counts
+	next  int64 // the second to be read next
+	begun bool
+
+	// Peak is the reading of the first window with the most consumed, and
+	// PeakEnd the end of that window; Some says that there was a reading.
+	Peak    Reading
+	PeakEnd int64
+	Some    bool
+	// ExhaustedAt is the end of the first second with consumed ≥ 1, if Exhausted.
+	ExhaustedAt int64
+	Exhausted   bool
+
+	// Each, if set, is told every reading and the end of its window.
+	Each func(end int64, r Reading)
+}
+
+// NewTracker returns a tracker of a log whose first tick is from.
+func NewTracker(m *Ratio, from int64) *Tracker {
+	return &Tracker{model: m, from: from, ring: make([]Counts, m.Window)}
+}
+
+// Feed counts what was written in one second. Seconds come in order; seconds
+// between them were empty.
+func (t *Tracker) Feed(second int64, c Counts) {
+	t.Slide(second)
+	t.begun = true
+	t.slot(second).add(c)
+	t.sum.add(c)
+	t.read()
+}
+
+// Slide reads the empty seconds before second.
+func (t *Tracker) Slide(second int64) {
+	if !t.begun {
+		t.next = second
+		return
+	}
+	for t.next < second {
+		if t.sum.Arrivals == 0 {
+			t.next = second
+			return
+		}
+		t.read()
+	}
+}
+
+func (t *Tracker) slot(second int64) *Counts {
+	w := int64(len(t.ring))
+	return &t.ring[(second%w+w)%w]
+}
+
+// read takes the reading at the end of the second t.next, and lets the oldest
+// second of the window go.
+func (t *Tracker) read() {
+	w := int64(len(t.ring))
+	end, begin := t.next+1, t.next+1-w
+	if begin >= t.from {
+		if r, ok := t.model.Read(t.sum); ok {
+			t.keep(end, r)
+		}
+	}
+	oldest := t.slot(begin)
+	t.sum.sub(*oldest)
+	*oldest = Counts{}
+	t.next = end
+}
+
+func (t *Tracker) keep(end int64, r Reading) {
+	// A NaN is never larger: without an allowance there is no peak.
+	if !t.Some && r.Consumed >= 0 || r.Consumed > t.Peak.Consumed {
+		t.Peak, t.PeakEnd, t.Some = r, end, true
+	}
+	if r.Consumed >= 1 && !t.Exhausted {
+		t.ExhaustedAt, t.Exhausted = end, true
+	}
+	if t.Each != nil {
+		t.Each(end, r)
+	}
+}

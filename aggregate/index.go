@@ -1,0 +1,131 @@
+package aggregate
+
+import "math/bits"
+
+// index finds entries of a table by the hash of their keys. It is an array of
+// small open-addressing tables, each grown on its own and by a quarter, so that
+// no insertion waits for more than one of them and little room stands empty.
+//
+// A slot holds seven bits of the hash and the number of the entry; a look-up
+// reads an entry only when those bits agree.
+type index struct {
+	segs [segments]segment
+}
+
+const (
+	segmentBits = 8
+	segments    = 1 << segmentBits
+
+	slotTagBits = 7
+	slotTagMask = (1<<slotTagBits - 1) << (32 - slotTagBits)
+	// maxEntries is how many entries an index can number; two values mark slots.
+	maxEntries = 1<<(32-slotTagBits) - 2
+
+	slotEmpty = uint32(0)
+	slotGone  = uint32(1) // a removed entry, which a look-up passes over
+	slotBase  = uint32(2) // added to entry numbers
+)
+
+type segment struct {
+	slots []uint32
+	live  int
+	gone  int
+}
+
+// place gives the segment, the slot to begin at, and the tag of a hash. The
+// three use different bits of it.
+func (x *index) place(h uint64) (s *segment, pos int, tag uint32) {
+	s = &x.segs[h>>(64-segmentBits)]
+	p, _ := bits.Mul64(h<<segmentBits, uint64(len(s.slots)))
+	return s, int(p), uint32(h) << (32 - slotTagBits)
+}
+
+// find returns the entry with hash h for which same is true.
+func (x *index) find(h uint64, same func(uint32) bool) (uint32, bool) {
+	s, pos, tag := x.place(h)
+	for range s.slots {
+		v := s.slots[pos]
+		if v == slotEmpty {
+			return 0, false
+		}
+		if v != slotGone && v&slotTagMask == tag {
+			if i := v&^slotTagMask - slotBase; same(i) {
+				return i, true
+			}
+		}
+		if pos++; pos == len(s.slots) {
+			pos = 0
+		}
+	}
+	return 0, false
+}
+
+// insert adds entry i, which must not be there. hashOf gives the hash of any
+// entry that was inserted before.
+func (x *index) insert(h uint64, i uint32, hashOf func(uint32) uint64) {
+	if i > maxEntries-slotBase {
+		panic("aggregate: more live questions than one shard can number")
+	}
+	s, _, _ := x.place(h)
+	if 5*(s.live+s.gone+1) > 4*len(s.slots) {
+		x.grow(s, hashOf)
+	}
+	x.put(h, i)
+	s.live++
+}
+
+func (x *index) put(h uint64, i uint32) {
+	s, pos, tag := x.place(h)
+	for {
+		if v := s.slots[pos]; v == slotEmpty || v == slotGone {
+			if v == slotGone {
+				s.gone--
+			}
+			s.slots[pos] = tag | (i + slotBase)
+			return
+		}
+		if pos++; pos == len(s.slots) {
+			pos = 0
+		}
+	}
+}
+
+func (x *index) grow(s *segment, hashOf func(uint32) uint64) {
+	old := s.slots
+	size := max(8, s.live+s.live/2+4) // two thirds full after growing
+	s.slots, s.gone = make([]uint32, size), 0
+	for _, v := range old {
+		if v >= slotBase && v != slotEmpty && v != slotGone {
+			i := v&^slotTagMask - slotBase
+			x.put(hashOf(i), i)
+		}
+	}
+}
+
+// remove takes entry i with hash h out.
+func (x *index) remove(h uint64, i uint32) {
+	s, pos, tag := x.place(h)
+	want := tag | (i + slotBase)
+	for range s.slots {
+		switch s.slots[pos] {
+		case want:
+			next := pos + 1
+			if next == len(s.slots) {
+				next = 0
+			}
+			if s.slots[next] == slotEmpty { // nothing is looked for beyond
+				s.slots[pos] = slotEmpty
+			} else {
+				s.slots[pos] = slotGone
+				s.gone++
+			}
+			s.live--
+			return
+		case slotEmpty:
+			return
+		}
+		if pos++; pos == len(s.slots) {
+			pos = 0
+		}
+	}
+}

@@ -1,0 +1,397 @@
+package aggregate
+
+import (
+	"cmp"
+	"container/heap"
+	"math"
+	"slices"
+
+	"github.com/targetside/auditor/keys"
+)
+
+// Ledger counts the arrivals of one scope, or of one hash shard of it.
+type Ledger struct {
+	cfg    Config
+	margin int64
+
+	closed int64 // ticks before this one are closed
+	ticks  map[int64]*tick
+	queue  tickQueue
+	last   *tick // the tick of the latest Add
+
+	table questions
+	arena arena
+	fans  fans
+	views []rows
+	worst worst
+	stats Stats
+
+	order []uint64 // scratch of sorting
+	spare []*tick
+	e     effect
+}
+
+// Stats are what a ledger dropped or moved, and what it holds.
+type Stats struct {
+	Duplicates  uint64 // copies of a record that the shipper sent again
+	Undecidable uint64 // equal records that may be copies or arrivals; counted as arrivals
+	Interim     uint64 // start and progress records of requests counted by a later record
+	Late        uint64 // arrivals of closed ticks
+	Clamped     uint64 // arrivals counted in a tick after their start
+	First, Last int64  // first and last tick with an arrival; First > Last if there is none
+	LastLog     int64  // last second in which a record was written
+	Live        int    // questions remembered
+	Open        int    // arrivals in open ticks
+}
+
+// tick is what is known of one second: the arrivals that started in it, the
+// questions to look at when it closes, and the records that were written in it.
+type tick struct {
+	at       int64
+	arrivals []filed
+	due      uint32 // head of the list of questions
+	written  []Event
+}
+
+// tickQueue is a heap of the ticks that have something to do.
+type tickQueue []*tick
+
+func (q tickQueue) Len() int           { return len(q) }
+func (q tickQueue) Less(i, j int) bool { return q[i].at < q[j].at }
+func (q tickQueue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+func (q *tickQueue) Push(x any)        { *q = append(*q, x.(*tick)) }
+func (q *tickQueue) Pop() any {
+	old := *q
+	t := old[len(old)-1]
+	*q = old[:len(old)-1]
+	return t
+}
+
+// NewLedger returns an empty ledger. Horizon and lateness must be positive and
+// the horizon at most MaxHorizon.
+func NewLedger(cfg Config) *Ledger {
+	if cfg.Horizon <= 0 || cfg.Horizon > MaxHorizon || cfg.Lateness <= 0 {
+		panic("aggregate: horizon or lateness out of range")
+	}
+	l := &Ledger{
+		cfg: cfg, margin: cfg.margin(), closed: math.MinInt64,
+		ticks: map[int64]*tick{}, table: newQuestions(), fans: newFans(), worst: newWorst(cfg.Worst),
+		stats: Stats{First: math.MaxInt64, Last: math.MinInt64, LastLog: math.MinInt64},
+	}
+	for i, v := range cfg.Views {
+		l.views = append(l.views, rows{number: i, view: v, buckets: map[int64]*rowSet{}})
+	}
+	return l
+}
+
+// Stats returns the ledger's tallies so far.
+func (l *Ledger) Stats() Stats {
+	s := l.stats
+	s.Live = l.table.live
+	return s
+}
+
+// Tick is the tick in which an arrival is counted: that of its start, or that of
+// its log time less nearly the whole lateness when the request took longer than
+// that. So lateness measures the shipper, never the request: a second is not late
+// because the storm's requests hung for a minute.
+func (c *Config) Tick(start, log int64) int64 {
+	return tickOf(max(start, log-(c.Lateness-c.margin())))
+}
+
+// Add files an arrival. It keeps nothing of a but its values. An arrival of a
+// closed tick, or one whose reason is keys.Late, is counted as late at once.
+func (l *Ledger) Add(a *Arrival) {
+	start, flags := a.Start, a.Flags&^(clamped|unattributable)
+	if floor := a.Log - (l.cfg.Lateness - l.margin); start < floor {
+		start, flags = floor, flags|clamped
+		l.stats.Clamped++
+	}
+	at := tickOf(start)
+	l.stats.First, l.stats.Last = min(l.stats.First, at), max(l.stats.Last, at)
+	l.stats.LastLog = max(l.stats.LastLog, tickOf(a.Log))
+	f := filed{
+		start: uint32(start - at*second),
+		dur:   packDuration(a.Duration),
+		text:  uint32(a.Text),
+		retry: packRetry(a.RetryAfter),
+		peer:  a.Peer,
+		num:   a.Attempt,
+	}
+	if at < l.closed || a.Reason == keys.Late {
+		l.stats.Late++
+		f.flags = packFlags(flags|unattributable, a)
+		f.owner = uint32(a.Route)<<8 | uint32(keys.Late)
+		l.countUnattributable(&f, at, a.Log)
+		return
+	}
+	if a.Class == keys.Unattributable {
+		flags |= unattributable
+		f.owner = uint32(a.Route)<<8 | uint32(a.Reason)
+	} else {
+		i, made := l.table.get(a.Question)
+		q := l.table.at(i)
+		if made {
+			q.route, q.originator = a.Route, a.Originator
+			if a.Class == keys.Verified {
+				q.state = verifiedBit
+			}
+		}
+		q.open++
+		f.owner = i
+		l.worst.offer(q, start, func() [16]byte { return l.cfg.KeyHash(a.Key) })
+	}
+	f.flags = packFlags(flags, a)
+	t := l.tick(at)
+	t.arrivals = append(t.arrivals, f)
+	l.stats.Open++
+}
+
+// tick returns the open tick at, made if there is none.
+func (l *Ledger) tick(at int64) *tick {
+	if l.last != nil && l.last.at == at {
+		return l.last
+	}
+	t := l.ticks[at]
+	if t == nil {
+		if n := len(l.spare); n > 0 {
+			t, l.spare = l.spare[n-1], l.spare[:n-1]
+			t.at = at
+		} else {
+			t = &tick{at: at, due: none}
+		}
+		l.ticks[at] = t
+		heap.Push(&l.queue, t)
+	}
+	l.last = t
+	return t
+}
+
+// Close closes every tick before to: all that will ever be counted in them has
+// been added. What is final by then is appended to out.
+func (l *Ledger) Close(to int64, out *Output) {
+	for len(l.queue) > 0 && l.queue[0].at < to {
+		l.closeTick(l.queue[0], out)
+	}
+	l.closed = max(l.closed, to)
+	for i := range l.views {
+		l.views[i].emit(l.rowsUpTo(to), &out.Rows)
+	}
+}
+
+// rowsUpTo is the tick before which no row can change any more.
+func (l *Ledger) rowsUpTo(to int64) int64 {
+	if l.cfg.EndAtLast && to != math.MaxInt64 {
+		to -= l.cfg.Horizon/second + 1
+	}
+	return to
+}
+
+// Finish closes everything and forgets every question.
+func (l *Ledger) Finish(out *Output) {
+	l.Close(math.MaxInt64, out)
+	out.Worst = append(out.Worst, l.worst.list...)
+}
+
+func (l *Ledger) closeTick(t *tick, out *Output) {
+	l.closed = t.at
+	l.stepAll(t)
+	for i := t.due; i != none; {
+		q := l.table.at(i)
+		next := q.due
+		if due := tickOf(q.last + l.cfg.Horizon); q.n > 0 && due > t.at {
+			l.watch(i, q, due)
+		} else {
+			if q.n > 0 {
+				l.endEpisode(i, q, t.at)
+			}
+			q.due = none
+			if q.open == 0 {
+				l.table.drop(i)
+			}
+		}
+		i = next
+	}
+	if len(t.written) > 0 {
+		out.Seconds = append(out.Seconds, Second{At: t.at, Events: slices.Clone(t.written)})
+	}
+	heap.Pop(&l.queue)
+	delete(l.ticks, t.at)
+	if l.last == t {
+		l.last = nil
+	}
+	l.closed = t.at + 1
+	*t = tick{due: none, arrivals: recycle(t.arrivals), written: t.written[:0]}
+	if len(l.spare) < 256 {
+		l.spare = append(l.spare, t)
+	}
+}
+
+// recycle keeps a buffer for the next tick unless it is much larger than usual.
+func recycle(b []filed) []filed {
+	if cap(b) > 4096 && len(b) < cap(b)/4 {
+		return nil
+	}
+	return b[:0]
+}
+
+func (l *Ledger) watch(i uint32, q *question, at int64) {
+	t := l.tick(at)
+	q.due, t.due = t.due, i
+}
+
+// stepAll takes the arrivals of a tick through their questions, in order of
+// start. Equal starts are ordered by log time, and then by everything else that a
+// count can depend on: where that is equal too, their order changes nothing.
+func (l *Ledger) stepAll(t *tick) {
+	l.order = l.order[:0]
+	for i := range t.arrivals {
+		l.order = append(l.order, uint64(t.arrivals[i].start)<<32|uint64(i))
+	}
+	slices.Sort(l.order)
+	l.stats.Open -= len(l.order)
+	for rest := l.order; len(rest) > 0; {
+		n := 1
+		for n < len(rest) && rest[n]>>32 == rest[0]>>32 {
+			n++
+		}
+		if n == 1 {
+			l.step(t, &t.arrivals[uint32(rest[0])])
+		} else {
+			l.stepTied(t, rest[:n])
+		}
+		rest = rest[n:]
+	}
+}
+
+// stepTied steps arrivals with one start. Copies of one record are among these,
+// and so are the several records of one request.
+func (l *Ledger) stepTied(t *tick, tied []uint64) {
+	at := func(x uint64) *filed { return &t.arrivals[uint32(x)] }
+	slices.SortFunc(tied, func(x, y uint64) int {
+		a, b := at(x), at(y)
+		return cmp.Or(cmp.Compare(a.text, b.text), cmp.Compare(a.flags.kind(), b.flags.kind()),
+			cmp.Compare(a.length(l), b.length(l)), cmp.Compare(x, y))
+	})
+	kept := tied[:0]
+	for i, x := range tied {
+		f := at(x)
+		if i > 0 {
+			switch p := at(kept[len(kept)-1]); {
+			case p.text != f.text:
+			case f.flags&p.flags&Paired != 0:
+				if f.flags.kind() == p.flags.kind() {
+					l.stats.Duplicates++
+				} else {
+					l.stats.Interim++
+				}
+				l.release(p)
+				kept[len(kept)-1] = x // the later kind knows more
+				continue
+			case p.length(l) != f.length(l) || p.flags != f.flags || p.peer != f.peer:
+			case f.flags&Decidable == 0:
+				l.stats.Undecidable++
+			default:
+				if f.flags&Head != 0 {
+					l.stats.Duplicates++
+				}
+				l.release(f)
+				continue
+			}
+		}
+		kept = append(kept, x)
+	}
+	slices.SortFunc(kept, func(x, y uint64) int {
+		a, b := at(x), at(y)
+		return cmp.Or(cmp.Compare(a.length(l), b.length(l)), cmp.Compare(a.flags, b.flags),
+			cmp.Compare(a.peer, b.peer), cmp.Compare(a.num, b.num), cmp.Compare(a.retry, b.retry), cmp.Compare(a.dur, b.dur))
+	})
+	for _, x := range kept {
+		l.step(t, at(x))
+	}
+}
+
+// length is log time less start.
+func (f *filed) length(l *Ledger) int64 {
+	if f.flags&clamped != 0 {
+		return l.cfg.Lateness - l.margin
+	}
+	return unpackDuration(f.dur)
+}
+
+// release takes back a filed arrival that is not one.
+func (l *Ledger) release(f *filed) {
+	if f.flags&unattributable != 0 {
+		return
+	}
+	q := l.table.at(f.owner)
+	if q.open--; q.open == 0 && q.n == 0 {
+		l.table.drop(f.owner)
+	}
+}
+
+// step counts one arrival.
+func (l *Ledger) step(t *tick, f *filed) {
+	log := t.at*second + int64(f.start) + f.length(l)
+	if f.flags&unattributable != 0 {
+		l.countUnattributable(f, t.at, log)
+		return
+	}
+	l.stepQuestion(f.owner, f, t.at)
+	kind := wasRepeat
+	if l.e.original {
+		kind = wasOriginal
+	}
+	if l.e.class == keys.Verified {
+		kind |= wasVerified
+	}
+	l.book()
+	l.written(log, l.e.dims, kind)
+}
+
+func (l *Ledger) countUnattributable(f *filed, at, log int64) {
+	e := &l.e
+	*e = effect{
+		dims: Dims{Route: uint16(f.owner >> 8), Peer: f.peer}, tick: at, flags: f.flags, num: f.num,
+		duration: unpackDuration(f.dur), class: keys.Unattributable, reason: keys.Reason(f.owner),
+		asked: f.retry != 0,
+	}
+	l.book()
+	l.written(log, e.dims, 0)
+}
+
+// book adds the effect at hand to the row of every view.
+func (l *Ledger) book() {
+	for i := range l.views {
+		v := &l.views[i]
+		v.row(l.e.tick, l.e.dims).add(&l.e, &v.view)
+	}
+}
+
+// written notes that a record was written. A record that comes after its second
+// has been handed out is in no second any more; only late ones are.
+func (l *Ledger) written(log int64, d Dims, kind Event) {
+	if at := tickOf(log); at >= l.closed {
+		t := l.tick(at)
+		t.written = append(t.written, kind|Event(d.Route)<<eventRoute|Event(d.Originator)<<eventOriginator|Event(d.Peer))
+	}
+}
+
+// Late says that an arrival comes too late for its tick: the partition that it
+// is of had, before it, a record written a whole lateness after that tick. That
+// depends on the partition alone, so two readers of it agree.
+func (l *Ledger) Late(a *Arrival, watermark int64) bool {
+	return l.cfg.Tick(a.Start, a.Log)*second+l.cfg.Lateness <= watermark
+}
+
+// Add adds the tallies of another shard.
+func (s *Stats) Add(o Stats) {
+	s.Duplicates += o.Duplicates
+	s.Undecidable += o.Undecidable
+	s.Interim += o.Interim
+	s.Late += o.Late
+	s.Clamped += o.Clamped
+	s.First, s.Last, s.LastLog = min(s.First, o.First), max(s.Last, o.Last), max(s.LastLog, o.LastLog)
+	s.Live += o.Live
+	s.Open += o.Open
+}

@@ -1,0 +1,334 @@
+package aggregate
+
+import "github.com/targetside/auditor/keys"
+
+// stepQuestion adds one arrival to its question, in order of start, and leaves
+// in l.e what it changes.
+func (l *Ledger) stepQuestion(i uint32, f *filed, at int64) {
+	q := l.table.at(i)
+	q.open--
+	start := at*second + int64(f.start)
+	e := &l.e
+	*e = effect{
+		dims: Dims{Route: q.route, Originator: q.originator, Peer: f.peer}, tick: at, flags: f.flags, num: f.num,
+		duration: unpackDuration(f.dur), class: keys.Claimed, asked: f.retry != 0,
+	}
+	if q.state&verifiedBit != 0 {
+		e.class = keys.Verified
+	}
+	if q.n > 0 && start-q.last <= l.cfg.Horizon {
+		l.repeat(q, f, start)
+	} else {
+		l.original(i, q, f, start)
+	}
+	success := f.flags.outcome() == OutcomeSuccess
+	if success && !e.answered && f.flags&NonIdempotent != 0 {
+		e.secondSuccess = true
+	}
+	q.last, q.dur, q.retry = start, f.dur, f.retry
+	q.peer, q.num, q.left = f.peer, f.num, f.flags.left()
+	q.state = q.state&^ofLast | uint8(f.flags.outcome())
+	if f.flags.departure() != StillThere {
+		q.state |= lastGone
+	}
+	if f.flags&OriginScope != 0 {
+		q.state |= lastOrigin
+	}
+	if q.n++; q.n == 0 {
+		q.n-- // more than four thousand million: stay there
+	}
+}
+
+// original opens an episode.
+func (l *Ledger) original(i uint32, q *question, f *filed, start int64) {
+	at := tickOf(start)
+	if q.n > 0 {
+		l.endEpisode(i, q, at)
+	} else {
+		l.watch(i, q, tickOf(start+l.cfg.Horizon))
+	}
+	q.first, q.firstPeer, q.k = start, f.peer, 1
+	q.state &^= firstFailed | firstIsPast
+	e := &l.e
+	e.original, e.peerFirst = true, true
+	if f.flags.failed() {
+		q.state |= firstFailed
+		e.failedFirst = true
+	}
+	e.answered = f.flags.outcome() == OutcomeSuccess
+	if f.num > 0 {
+		if f.flags&OriginScope != 0 {
+			e.newNumber, e.firstNumber = true, true
+		} else {
+			e.hopFirst, e.hopPeerFirst = f.num == 1, f.num == 1
+		}
+	}
+	l.fans.opened(&l.table, i)
+}
+
+// repeat adds an arrival to the episode that is under way.
+func (l *Ledger) repeat(q *question, f *filed, start int64) {
+	e := &l.e
+	e.gap, e.prevTick, e.samePeer = start-q.last, tickOf(q.last), f.peer == q.peer
+	e.prevOutcome, e.prevGone = Outcome(q.state&lastOutcome), q.state&lastGone != 0
+	end := q.last + unpackDuration(q.dur)
+	e.inFlight = end > start
+	l.rememberLast(q, f)
+	l.slide(q, start)
+
+	recent := l.arena.words(q.recent)
+	k := uint32(ringLen(recent)) + 1
+	if q.state&firstIsPast == 0 {
+		k++
+		e.failedFirst = q.state&firstFailed != 0
+	} else {
+		e.failedFirst = oldest(recent).failed()
+	}
+	l.stepPeer(q, f, start, k-1)
+	if f.num > 0 {
+		l.stepNumber(q, f, start)
+	}
+	if f.flags.left() != NoBudget || q.left != NoBudget || q.seen != 0 {
+		e.overspent = l.overspent(q, f, start, k)
+	}
+	if f.flags.outcome() == OutcomeSuccess {
+		e.answered = Outcome(q.state&lastOutcome) != OutcomeSuccess && !l.within(l.arena.seenOf(q, seenSuccess, 0), start)
+	}
+	if wait, asked := unpackRetry(q.retry); asked && !e.inFlight {
+		l.returned(q, start < end+wait)
+	}
+	q.k = k
+}
+
+// rememberLast moves what the latest arrival alone knew into the history, before
+// the arrival f takes its place.
+func (l *Ledger) rememberLast(q *question, f *filed) {
+	a := &l.arena
+	if q.n >= 2 {
+		p := pastArrival(stamp(q.last)) | pastArrival(q.peer)<<timeBits
+		if Outcome(q.state&lastOutcome) != OutcomeSuccess || q.state&lastGone != 0 {
+			p |= pastFailed
+		}
+		a.pushRecent(q, p)
+	}
+	if q.num > 0 {
+		switch {
+		case q.state&lastOrigin != 0:
+			if f.flags&OriginScope == 0 || f.num != q.num {
+				a.remember(q, seenNumber, q.num).set(seenNumber, q.num, 0, q.last)
+			}
+		case q.num == 1 && (f.num != 1 || f.flags&OriginScope != 0 || f.peer != q.peer):
+			a.remember(q, seenFirstTry, q.peer).set(seenFirstTry, q.peer, 0, q.last)
+		}
+	}
+	if q.left != NoBudget && f.flags.left() != q.left {
+		a.remember(q, seenLeft, q.left).set(seenLeft, q.left, 0, q.last)
+	}
+	if Outcome(q.state&lastOutcome) == OutcomeSuccess && f.flags.outcome() != OutcomeSuccess {
+		a.remember(q, seenSuccess, 0).set(seenSuccess, 0, 0, q.last)
+	}
+}
+
+// slide lets go of arrivals that are more than one horizon before start.
+func (l *Ledger) slide(q *question, start int64) {
+	gone := func(peer uint8) {
+		if r := l.arena.seenOf(q, seenPeer, peer); r.ok() {
+			r.setCounts(r.count()-1, r.ordinal())
+		}
+	}
+	if q.state&firstIsPast == 0 {
+		if start-q.first <= l.cfg.Horizon {
+			return
+		}
+		q.state |= firstIsPast
+		gone(q.firstPeer)
+	}
+	w := l.arena.words(q.recent)
+	for ringLen(w) > 0 && ago(start, oldest(w).stamp()) > l.cfg.Horizon/1000 {
+		gone(oldest(w).peer())
+		dropOldest(w)
+	}
+}
+
+// within says that a record exists and is at most one horizon before now.
+func (l *Ledger) within(r record, now int64) bool {
+	return r.ok() && ago(now, r.stamp()) <= l.cfg.Horizon/1000
+}
+
+// stepPeer does what is counted by question and peer. While all arrivals come by
+// one peer nothing is kept; a second peer makes records for both. before is how
+// many earlier arrivals are within the horizon.
+func (l *Ledger) stepPeer(q *question, f *filed, start int64, before uint32) {
+	e, a := &l.e, &l.arena
+	many := a.seenOf(q, seenPeer, q.peer).ok()
+	if !many && f.peer == q.peer {
+		e.peerTick = e.prevTick
+		l.stepBudget(q.left, f.flags.left())
+		return
+	}
+	if !many {
+		r := a.remember(q, seenPeer, q.peer)
+		r.set(seenPeer, q.peer, q.left, q.last)
+		r.setCounts(before, q.k)
+	}
+	r := a.seenOf(q, seenPeer, f.peer)
+	switch {
+	case l.within(r, start):
+		e.peerTick = tickOf(start - ago(start, r.stamp())*1000)
+		l.stepBudget(r.left(), f.flags.left())
+		r.setCounts(r.count()+1, r.count()+1)
+	case r.ok():
+		e.peerFirst = true
+		l.endPeer(q, r, tickOf(start))
+		r.setCounts(1, 1)
+	default:
+		e.peerFirst = true
+		r = a.remember(q, seenPeer, f.peer)
+		r.setCounts(1, 1)
+	}
+	r.set(seenPeer, f.peer, f.flags.left(), start)
+}
+
+// stepBudget compares the budgets that two successive arrivals by one peer
+// carried.
+func (l *Ledger) stepBudget(prev, now uint8) {
+	if prev != NoBudget && now != NoBudget {
+		l.e.notLess, l.e.more = now == prev, now > prev
+	}
+}
+
+// stepNumber does what is counted by attempt number.
+func (l *Ledger) stepNumber(q *question, f *filed, start int64) {
+	e := &l.e
+	if f.flags&OriginScope != 0 {
+		e.newNumber, e.firstNumber = true, true
+		if q.num > 0 && q.state&lastOrigin != 0 {
+			e.newNumber, e.firstNumber = q.num != f.num, false
+		}
+		l.eachSeen(q, seenNumber, start, func(r record) {
+			e.firstNumber = false
+			if r.value() == f.num {
+				e.newNumber = false
+			}
+		})
+		return
+	}
+	if f.num != 1 {
+		return
+	}
+	e.hopFirst, e.hopPeerFirst = true, true
+	note := func(tick int64, peer uint8) {
+		if e.hopFirst || tick > e.hopTick {
+			e.hopFirst, e.hopTick = false, tick
+		}
+		if peer == f.peer {
+			e.hopPeerFirst, e.hopPeerTick = false, tick
+		}
+	}
+	l.eachSeen(q, seenFirstTry, start, func(r record) {
+		note(tickOf(start-ago(start, r.stamp())*1000), r.value())
+	})
+	if q.num == 1 && q.state&lastOrigin == 0 {
+		note(e.prevTick, q.peer)
+	}
+}
+
+// overspent says that the question has come more often than the largest budget
+// it carried within the horizon allows: a budget of n left after an arrival
+// allows n more.
+func (l *Ledger) overspent(q *question, f *filed, start int64, k uint32) bool {
+	most := -1
+	for _, left := range [...]uint8{q.left, f.flags.left()} {
+		if left != NoBudget {
+			most = max(most, int(left))
+		}
+	}
+	l.eachSeen(q, seenLeft, start, func(r record) { most = max(most, int(r.value())) })
+	return most >= 0 && int64(k) > int64(most)+1
+}
+
+func (l *Ledger) eachSeen(q *question, p property, now int64, f func(record)) {
+	for w := l.arena.records(q); len(w) > 0; w = w[2:] {
+		if r := (record{w[:2]}); r.property() == p && l.within(r, now) {
+			f(r)
+		}
+	}
+}
+
+// returned books, with the peer that got it, an answer that asked for patience
+// and after which the question came again.
+func (l *Ledger) returned(q *question, early bool) {
+	d := Dims{Route: q.route, Originator: q.originator, Peer: q.peer}
+	for i := range l.views {
+		c := l.views[i].row(l.e.tick, d)
+		c.RetryReturned++
+		if early {
+			c.RetryEarly++
+		}
+	}
+}
+
+// endEpisode counts what is known of a question only when it is over. now is the
+// tick in which that is found.
+func (l *Ledger) endEpisode(i uint32, q *question, now int64) {
+	var peers []uint8 // where there were several
+	for w := l.arena.records(q); len(w) > 0; w = w[2:] {
+		if r := (record{w[:2]}); r.property() == seenPeer {
+			peers = append(peers, r.value())
+			l.endPeer(q, r, now)
+		}
+	}
+	last := l.endTick(tickOf(q.last), now)
+	d := Dims{Route: q.route, Originator: q.originator, Peer: q.peer}
+	for i := range l.views {
+		v := &l.views[i]
+		if v.view.ByPeer {
+			if peers == nil {
+				v.row(last, d).PerQuestion.addCount(q.k)
+			}
+			continue
+		}
+		c := v.row(last, d)
+		c.PerQuestion.addCount(q.k)
+		c.Spans.addGap(q.last - q.first)
+	}
+	l.worst.over(q, func() []uint8 {
+		if peers == nil {
+			return []uint8{q.peer}
+		}
+		return peers
+	})
+	l.fans.closed(&l.table, i, func(n uint32, wide bool) {
+		for i := range l.views {
+			v := &l.views[i]
+			switch {
+			case v.view.ByPeer:
+			case wide:
+				v.wideRow(last, d).FanOut.addCount(n)
+			case v.view.ByRoute:
+				v.row(last, d).FanOut.addCount(n)
+			}
+		}
+	})
+	l.arena.forget(q)
+	q.n, q.k = 0, 0
+}
+
+// endPeer counts a question's arrivals by one of several peers.
+func (l *Ledger) endPeer(q *question, r record, now int64) {
+	last := l.endTick(tickOf(q.last-ago(q.last, r.stamp())*1000), now)
+	d := Dims{Route: q.route, Originator: q.originator, Peer: r.value()}
+	for i := range l.views {
+		if v := &l.views[i]; v.view.ByPeer {
+			v.row(last, d).PerQuestion.addCount(r.ordinal())
+		}
+	}
+}
+
+// endTick is the tick in which the end of an episode is booked.
+func (l *Ledger) endTick(last, now int64) int64 {
+	if l.cfg.EndAtLast {
+		return last
+	}
+	return now
+}

@@ -1,0 +1,457 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Validate returns everything that contradicts the fields' constraints or each
+// other, joined. Load and Parse have done so already; it is for a Config that
+// was changed since, or built in Go.
+func (c *Config) Validate() error { return joinFaults(c.file, c.written, c.faults()) }
+
+// ValidateOriginators returns the originators whose declared deadline the
+// horizon is too short for.
+func (c *Config) ValidateOriginators(originators []Originator) error {
+	k := checks{}
+	for _, o := range originators {
+		if need := 3 * o.Deadline; o.Deadline > math.MaxInt64/3 || c.Keys.Horizon < need {
+			k.add("keys.horizon", "found %s: want at least three times the deadline of originator %s (%s): a retry after that long would count as a new question",
+				formatDuration(c.Keys.Horizon), o.ID, formatDuration(o.Deadline))
+		}
+	}
+	return joinFaults(c.file, c.written, k.faults)
+}
+
+// checks gathers faults.
+type checks struct{ faults []fault }
+
+func (k *checks) add(path, format string, args ...any) {
+	k.faults = append(k.faults, fault{path: path, text: fmt.Sprintf(format, args...)})
+}
+
+// missing notes that parent lacks key, unless something in parent could not be
+// read at all: it may have been that.
+func (k *checks) missing(parent, key, format string, args ...any) {
+	k.faults = append(k.faults, fault{path: dotted(parent, key), text: fmt.Sprintf(format, args...), also: []string{parent}})
+}
+
+func (k *checks) share(path string, v float64) {
+	if !(v >= 0 && v <= 1) {
+		k.add(path, "found %v: want a ratio from 0 to 1", v)
+	}
+}
+
+func (k *checks) rate(path string, v float64) {
+	if !(v >= 0) || math.IsInf(v, 0) {
+		k.add(path, "found %v: want a number of 0 or more", v)
+	}
+}
+
+func (k *checks) between(path string, v, low, high int) {
+	if v < low || v > high {
+		if high == math.MaxInt {
+			k.add(path, "found %d: want a whole number of %d or more", v, low)
+			return
+		}
+		k.add(path, "found %d: want a whole number from %d to %d", v, low, high)
+	}
+}
+
+func (k *checks) positive(path string, v time.Duration) {
+	if v <= 0 {
+		k.add(path, "found %s: want a duration above 0", formatDuration(v))
+	}
+}
+
+func (k *checks) notNegative(path string, v time.Duration) {
+	if v < 0 {
+		k.add(path, "found %s: want a duration of 0 or more", formatDuration(v))
+	}
+}
+
+func (k *checks) oneOf(path, v string, allowed ...string) {
+	if slices.Contains(allowed, v) {
+		return
+	}
+	near, _ := nearest(v, allowed)
+	k.add(path, "found %q: want one of %s; the nearest is %q", clip(v), strings.Join(allowed, ", "), near)
+}
+
+func (k *checks) filled(path string, list []string) {
+	for i, text := range list {
+		if text == "" {
+			k.add(index(path, i), "found an empty text: want one that can match")
+		}
+	}
+}
+
+// hostPort checks a listener's or server's address. An empty host is every
+// address of the machine, which only a listener may have.
+func (k *checks) hostPort(path, v string, listener bool) {
+	host, port, err := net.SplitHostPort(v)
+	n, perr := strconv.ParseUint(port, 10, 16)
+	if err != nil || perr != nil || !listener && (host == "" || n == 0) || strings.ContainsAny(host, "/@ ") {
+		k.add(path, "found %q: want host:port, such as 127.0.0.1:9464", clip(v))
+	}
+}
+
+func index(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }
+
+// faults returns everything that Validate refuses.
+func (c *Config) faults() []fault {
+	k := &checks{}
+	c.checkDependency(k)
+	c.checkSources(k)
+	c.checkRouting(k)
+	c.checkTimes(k)
+	c.checkKeys(k)
+	c.checkBudget(k)
+	c.checkDeclared(k)
+	c.checkStore(k)
+	c.checkEnds(k)
+	return k.faults
+}
+
+func (c *Config) checkDependency(k *checks) {
+	if (c.Dependency.Name == "") == (c.Dependency.Field == "") {
+		k.missing("dependency", "name", "want exactly one of a name and a field, such as dependency: inventory or dependency: {field: upstream_cluster}")
+	}
+}
+
+func (c *Config) checkRouting(k *checks) {
+	k.between("routes.max", c.Routes.Max, 1, 10_000)
+	seen := map[string]int{}
+	for i, t := range c.Routes.Templates {
+		at := index("routes.templates", i)
+		if err := checkTemplate(t); err != nil {
+			k.add(at, "found %q: %v", clip(t), err)
+			continue
+		}
+		if first, dup := seen[t]; dup {
+			k.add(at, "found %q: is routes.templates[%d] already; remove one", clip(t), first)
+		}
+		seen[t] = i
+	}
+	k.between("peers.max", c.Peers.Max, 1, 10_000)
+	for _, peer := range sortedKeys(c.Peers.Map) {
+		at := keyed("peers.map", peer)
+		if err := checkPeer(peer); err != nil {
+			k.add(at, "%v", err)
+		}
+		if c.Peers.Map[peer] == "" {
+			k.add(at, "found an empty text: want the workload's name")
+		}
+	}
+	for _, peer := range sortedKeys(c.Peers.CallerTimeout) {
+		k.positive(keyed("peers.caller_timeout", peer), c.Peers.CallerTimeout[peer])
+	}
+	k.filled("ignore.paths", c.Ignore.Paths)
+	k.filled("ignore.user_agents", c.Ignore.UserAgents)
+	k.filled("ignore.peers", c.Ignore.Peers)
+	for i, status := range c.Responses.Refused {
+		if status < 400 || status > 599 {
+			k.add(index("responses.refused", i), "found %d: want a status from 400 to 599", status)
+		}
+	}
+}
+
+// checkTemplate accepts "METHOD /path/{id}" and "/path/{id}".
+func checkTemplate(t string) error {
+	const form = `want "METHOD /path/{id}" or "/path/{id}"`
+	method, path, found := strings.Cut(t, " ")
+	if !found {
+		method, path = "", t
+	} else if method == "" || strings.Trim(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-") != "" {
+		return fmt.Errorf("a method is upper-case letters: %s", form)
+	}
+	if !strings.HasPrefix(path, "/") || strings.ContainsAny(path, " \t\n?#") {
+		return fmt.Errorf("%s, without query", form)
+	}
+	names := map[string]bool{}
+	for rest := path; rest != ""; {
+		i := strings.IndexAny(rest, "{}")
+		if i < 0 {
+			break
+		}
+		end := strings.IndexByte(rest, '}')
+		if rest[i] == '}' || end < 0 {
+			return fmt.Errorf("{ and } do not pair: %s", form)
+		}
+		name := rest[i+1 : end]
+		if name == "" || strings.ContainsAny(name, "{/") {
+			return fmt.Errorf("a name in {} is one plain word: %s", form)
+		}
+		if names[name] {
+			return fmt.Errorf("{%s} stands twice", clip(name))
+		}
+		names[name] = true
+		rest = rest[end+1:]
+	}
+	return nil
+}
+
+// checkPeer refuses what was meant as a CIDR and is none. Names may hold
+// slashes (spiffe://…), so only what begins with an address counts as meant.
+func checkPeer(peer string) error {
+	host, _, slash := strings.Cut(peer, "/")
+	digits := strings.Trim(host, "0123456789.") == "" && strings.Contains(host, ".")
+	if _, err := netip.ParseAddr(host); err != nil && !digits {
+		return nil
+	}
+	if !slash {
+		if _, err := netip.ParseAddr(peer); err != nil {
+			return fmt.Errorf("no address: want one such as 10.0.0.1, a CIDR such as 10.0.0.0/8, or a name")
+		}
+		return nil
+	}
+	p, err := netip.ParsePrefix(peer)
+	if err != nil {
+		return fmt.Errorf("no CIDR: want one such as 10.0.0.0/8 or fd00::/8")
+	}
+	if p != p.Masked() {
+		return fmt.Errorf("CIDR with bits beyond its length: want %s", p.Masked())
+	}
+	return nil
+}
+
+func (c *Config) checkTimes(k *checks) {
+	k.positive("time.lateness", c.Time.Lateness)
+	k.positive("time.idle", c.Time.Idle)
+	k.positive("time.max_future", c.Time.MaxFuture)
+	k.notNegative("time.skew", c.Time.Skew)
+}
+
+func (c *Config) checkKeys(k *checks) {
+	if len(c.Keys.Accept) == 0 {
+		k.missing("keys", "accept", "want at least one scheme, such as [qk1, qk2]")
+	}
+	verifiable := false
+	seen := map[Accept]int{}
+	for i, a := range c.Keys.Accept {
+		at := index("keys.accept", i)
+		switch {
+		case (a.Scheme == "") == (a.Field == ""):
+			k.missing(at, "scheme", "want exactly one of a scheme and a field, such as qk1 or {field: my_id}")
+		case a.Scheme != "":
+			k.oneOf(at, a.Scheme, schemes...)
+		}
+		verifiable = verifiable || a.Scheme == "qk1" || a.Scheme == "qk2"
+		if first, dup := seen[a]; dup {
+			k.add(at, "is keys.accept[%d] already; remove one", first)
+		} else {
+			seen[a] = i
+		}
+	}
+	if c.Keys.RequireVerified && !verifiable && len(c.Keys.Accept) > 0 {
+		k.faults = append(k.faults, fault{path: "keys.require_verified", also: []string{"keys.accept"},
+			text: "found true while keys.accept has neither qk1 nor qk2: nothing could be attributed"})
+	}
+	k.positive("keys.horizon", c.Keys.Horizon)
+	k.positive("keys.lifetime", c.Keys.Lifetime)
+	longest, whose := c.Declared.Deadline, "declared.deadline"
+	for _, peer := range sortedKeys(c.Peers.CallerTimeout) {
+		if t := c.Peers.CallerTimeout[peer]; t > longest {
+			longest, whose = t, keyed("peers.caller_timeout", peer)
+		}
+	}
+	if longest > math.MaxInt64/3 || c.Keys.Horizon > 0 && c.Keys.Horizon < 3*longest {
+		k.faults = append(k.faults, fault{path: "keys.horizon", also: []string{whose}, text: fmt.Sprintf(
+			"found %s: want at least three times the longest declared deadline (%s: %s): a retry after that long would count as a new question",
+			formatDuration(c.Keys.Horizon), whose, formatDuration(longest))})
+	}
+	for _, route := range sortedKeys(c.Keys.Discriminator) {
+		if c.Keys.Discriminator[route].Field == "" {
+			k.missing(keyed("keys.discriminator", route), "field", "want the record's field that tells calls apart")
+		}
+	}
+	k.between("keys.verify_per_second", c.Keys.VerifyPerSecond, 1, math.MaxInt)
+	k.between("ledger.max_live_questions", c.Ledger.MaxLiveQuestions, 1, math.MaxInt)
+}
+
+func (c *Config) checkBudget(k *checks) {
+	b := &c.Budget
+	switch b.Model {
+	case "ratio":
+	case "concurrency", "rate", "tokens":
+		k.add("budget.model", "found %q: this model is not there yet, want ratio", b.Model)
+	default:
+		k.oneOf("budget.model", b.Model, "ratio", "concurrency", "rate", "tokens")
+	}
+	k.share("budget.ratio", b.Ratio)
+	k.rate("budget.floor_per_second", b.FloorPerSecond)
+	if b.Window < time.Second || b.Window > 10*time.Minute || b.Window%time.Second != 0 {
+		k.add("budget.window", "found %s: want whole seconds from 1s to 10m", formatDuration(b.Window))
+	}
+	k.share("budget.low", b.Low)
+	if b.Low == 0 {
+		k.add("budget.low", "found 0: want a ratio above 0, or every state would be low")
+	}
+	k.share("budget.coverage_floor", b.CoverageFloor)
+	k.share("budget.coverage_expected", b.CoverageExpected)
+	k.share("budget.visibility_floor", b.VisibilityFloor)
+	k.between("budget.min_arrivals", b.MinArrivals, 0, math.MaxInt)
+	k.between("budget.clients", b.Clients, 1, math.MaxInt)
+	for _, route := range sortedKeys(b.Routes) {
+		at, r := keyed("budget.routes", route), b.Routes[route]
+		// An inherited value's fault has been told once.
+		if r.Ratio != b.Ratio {
+			k.share(at+".ratio", r.Ratio)
+		}
+		if r.FloorPerSecond != b.FloorPerSecond {
+			k.rate(at+".floor_per_second", r.FloorPerSecond)
+		}
+		if r.Clients != b.Clients {
+			k.between(at+".clients", r.Clients, 1, math.MaxInt)
+		}
+	}
+}
+
+func (c *Config) checkDeclared(k *checks) {
+	d := &c.Declared
+	if !(d.Chosen >= 1) || math.IsInf(d.Chosen, 0) {
+		k.add("declared.chosen", "found %v: want a factor of 1 or more (1.2 is one retry in five questions)", d.Chosen)
+	}
+	k.notNegative("declared.deadline", d.Deadline)
+	k.rate("declared.capacity_per_second", d.CapacityPerSecond)
+	k.rate("declared.offered_per_second", d.OfferedPerSecond)
+	k.between("declared.queue", d.Queue, 0, math.MaxInt)
+	k.rate("declared.drain_per_second", d.DrainPerSecond)
+	k.notNegative("declared.service", d.Service)
+	names := map[string]int{}
+	for i, l := range d.Layers {
+		at := index("declared.layers", i)
+		if l.Name == "" {
+			k.missing(at, "name", "want the layer's name")
+		} else if first, dup := names[l.Name]; dup {
+			k.add(at+".name", "found %q: is the name of declared.layers[%d] already", clip(l.Name), first)
+		} else {
+			names[l.Name] = i
+		}
+		set := 0
+		if l.Attempts != nil {
+			set++
+			k.between(at+".attempts", *l.Attempts, 1, 1000)
+		}
+		if l.Retries != nil {
+			set++
+			k.between(at+".retries", *l.Retries, 0, 1000)
+		}
+		if l.Budget != nil {
+			set++
+			if !(*l.Budget >= 0 && *l.Budget < 1) {
+				k.add(at+".budget", "found %v: want a ratio from 0 to less than 1", *l.Budget)
+			}
+		}
+		if set != 1 {
+			k.add(at, "found %d of attempts, retries and budget: want exactly one", set)
+		}
+		k.notNegative(at+".timeout", l.Timeout)
+		k.notNegative(at+".backoff", l.Backoff)
+	}
+}
+
+// resolutions are the row families of the store, finest first.
+var resolutions = []string{"1s", "10s", "1m", "1h"}
+
+func (c *Config) checkStore(k *checks) {
+	s := &c.Store
+	switch {
+	case s.SQLite != "" && s.ClickHouse != nil:
+		k.add("store", "found sqlite and clickhouse: want exactly one")
+	case s.SQLite == "" && s.ClickHouse == nil:
+		k.missing("store", "sqlite", "want the path of a database file, or clickhouse")
+	}
+	if ch := s.ClickHouse; ch != nil {
+		const at = "store.clickhouse"
+		if len(ch.Addr) == 0 {
+			k.missing(at, "addr", "want at least one host:port")
+		}
+		for i, addr := range ch.Addr {
+			k.hostPort(index(at+".addr", i), addr, false)
+		}
+		if ch.Database == "" {
+			k.missing(at, "database", "want the database's name")
+		}
+		k.password(at, ch.Password, ch.PasswordFile)
+		k.clientTLS(at+".tls", ch.TLS)
+	}
+	k.oneOf("store.questions", s.Questions, "none", "repeated", "all")
+	for _, r := range sortedKeys(s.Retention) {
+		at := keyed("store.retention", r)
+		if !slices.Contains(resolutions, r) {
+			near, _ := nearest(r, resolutions)
+			k.add(at, "unknown resolution: want one of %s; the nearest is %q", strings.Join(resolutions, ", "), near)
+		}
+		k.positive(at, s.Retention[r])
+	}
+}
+
+func (k *checks) password(at string, password Secret, file string) {
+	if password != (Secret{}) && file != "" {
+		k.add(at, "found password and password_file: want one of them")
+	}
+}
+
+func (k *checks) clientTLS(at string, t *ClientTLS) {
+	if t != nil && (t.CertFile == "") != (t.KeyFile == "") {
+		k.add(at, "found one of cert_file and key_file: want both or neither")
+	}
+}
+
+// checkEnds checks what faces people: the API and the alerts.
+func (c *Config) checkEnds(k *checks) {
+	k.hostPort("api.listen", c.API.Listen, true)
+	if t := c.API.TLS; t != nil && (t.CertFile == "" || t.KeyFile == "") {
+		k.add("api.tls", "want both cert_file and key_file")
+	}
+	for i, token := range c.API.Tokens {
+		if token == (Secret{}) {
+			k.add(index("api.tokens", i), "found an empty token: it would let everybody in")
+		}
+	}
+	if !loopback(c.API.Listen) && !c.API.Insecure && (c.API.TLS == nil || len(c.API.Tokens) == 0) {
+		k.faults = append(k.faults, fault{path: "api.listen", also: []string{"api.tls", "api.tokens", "api.insecure"}, text: fmt.Sprintf(
+			"found %q: want a loopback address such as 127.0.0.1:9464, or tls and tokens, or insecure: true", clip(c.API.Listen))})
+	}
+	for i, e := range c.Alerts.Alertmanagers {
+		k.endpoint(index("alerts.alertmanagers", i), e)
+	}
+	for i, e := range c.Alerts.Webhooks {
+		k.endpoint(index("alerts.webhooks", i), e)
+	}
+}
+
+func (k *checks) endpoint(at string, e Endpoint) {
+	u, err := url.Parse(e.URL())
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+		k.add(at, "want a URL that begins with http:// or https://")
+	}
+}
+
+// loopback says that a listener is reached from this machine only. What is no
+// address at all has a fault of its own.
+func loopback(listen string) bool {
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil || host == "localhost" {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.IsLoopback()
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,102 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// loggerIDs are fields in which loggers put an id that they mint for each
+// request: as a question's key every arrival would be a question of its own.
+var loggerIDs = []string{"request_id", "req_id", "unique_id", "log_id", "requestcount", "connection_id", "tid"}
+
+// Warnings returns what is accepted and most likely not meant, in the order of
+// the keys.
+func (c *Config) Warnings() []string {
+	var out []string
+	warn := func(path, format string, args ...any) {
+		text := path + ": " + fmt.Sprintf(format, args...)
+		if line := lineOf(c.written, path); line > 0 {
+			text = fmt.Sprintf("%s:%d: %s", c.file, line, text)
+		}
+		out = append(out, text)
+	}
+	if len(c.Sources) == 0 {
+		warn("sources", "none: the daemon has nothing to read, a replay needs files as arguments")
+	}
+	for i := range c.Sources {
+		s, at := &c.Sources[i], index("sources", i)
+		if s.Kafka != nil && s.Kafka.SASL != nil && s.Kafka.SASL.Mechanism == "plain" && s.Kafka.TLS == nil {
+			warn(at+".kafka.sasl", "plain without tls sends the password in the clear")
+		}
+		if s.HTTP != nil && !loopback(s.HTTP.Listen) {
+			warn(at+".http.listen", "whoever reaches it can add arrivals")
+		}
+	}
+	if n := len(c.Routes.Templates); n > c.Routes.Max {
+		warn("routes.max", "%d templates for %d routes: the rest would be counted as other", n, c.Routes.Max)
+	}
+	if c.Time.Lateness < 10*time.Second {
+		warn("time.lateness", "%s: records that a shipper delays longer are late and unattributable; 10s is the least that is safe", formatDuration(c.Time.Lateness))
+	}
+	c.warnKeys(warn)
+	if c.Budget.CoverageExpected < c.Budget.CoverageFloor {
+		warn("budget.coverage_expected", "below coverage_floor: the state is blind before the alert fires")
+	}
+	if b := c.Budget.Ratio; c.Declared.Chosen > 1+b+1e-9 {
+		warn("declared.chosen", "%v while budget.ratio %v is exhausted at %v", c.Declared.Chosen, b, 1+b)
+	}
+	if c.Store.ClickHouse != nil && c.Keys.SaltFile == "" {
+		warn("keys.salt_file", "none with a shared store: each instance would hash the same key differently")
+	}
+	if !loopback(c.API.Listen) && c.API.Insecure {
+		warn("api.insecure", "whoever reaches %s reads every figure", clip(c.API.Listen))
+	}
+	return out
+}
+
+func (c *Config) warnKeys(warn func(path, format string, args ...any)) {
+	accepts := func(scheme string) bool { return slices.Contains(c.Keys.Accept, Accept{Scheme: scheme}) }
+	for i, a := range c.Keys.Accept {
+		if a.Scheme == "qk1" || a.Scheme == "qk2" {
+			continue // a logger's id never passes for a signed key
+		}
+		names := []string{a.Field}
+		if a.Field == "" {
+			names = nil
+			for _, s := range c.Sources {
+				names = append(names, s.Fields[strings.ReplaceAll(a.Scheme, "-", "_")])
+			}
+		}
+		for _, name := range names {
+			if slices.Contains(loggerIDs, strings.ToLower(name)) && !c.onlyMesh() {
+				warn(index("keys.accept", i), "field %s is most likely minted by the logger for each request (nginx $request_id, HAProxy %%ID): every retry would be a new question", clip(name))
+				break
+			}
+		}
+	}
+	if (accepts("qk1") || accepts("qk2")) && c.Keys.Originators == "" {
+		warn("keys.originators", "none while qk1 or qk2 is accepted: every signed key is of an unknown originator")
+	}
+	if c.Keys.Lifetime < c.Keys.Horizon {
+		warn("keys.lifetime", "%s is below the horizon of %s: keys expire while their question is live", formatDuration(c.Keys.Lifetime), formatDuration(c.Keys.Horizon))
+	}
+	if n := c.Keys.VerifyPerSecond; accepts("qk2") && n > 10_000 {
+		warn("keys.verify_per_second", "%d signatures a second of 70 µs keep %.1f cores busy", n, float64(n)*70e-6)
+	}
+	if c.Keys.Raw {
+		warn("keys.raw", "keys are stored as they are: whoever reads the store can trace them")
+	}
+}
+
+// onlyMesh says that every source logs by Envoy, whose request_id is the
+// x-request-id header and no id of the logger.
+func (c *Config) onlyMesh() bool {
+	for _, s := range c.Sources {
+		if !strings.HasPrefix(s.Format, "envoy-") && !strings.HasPrefix(s.Format, "istio-") {
+			return false
+		}
+	}
+	return len(c.Sources) > 0
+}

@@ -1,0 +1,140 @@
+package accesslog
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// detectLines bounds how many lines of a sample are looked at.
+const detectLines = 64
+
+// markers are member names that only one vendor's logs have.
+var markers = map[vendor][]string{
+	vendorEnvoy: {`"response_flags"`, `"response_flags_long"`, `"response_code"`, `"response_code_details"`,
+		`"upstream_service_time"`, `"upstream_cluster"`, `"downstream_remote_address"`, `"access_log_type"`},
+	vendorNginx: {`"upstream_response_time"`, `"upstream_status"`, `"upstream_addr"`, `"request_time"`,
+		`"request_completion"`, `"time_iso8601"`, `"time_local"`, `"msec"`, `"body_bytes_sent"`, `"urt"`},
+}
+
+// Detect names the format of a source that begins with sample, envelopes
+// included: the one that reads most of its lines, and at least half of those
+// that are records at all. Formats of the same shape are told apart by their
+// fields' names and by their columns.
+func Detect(sample []byte) (string, error) {
+	lines, err := sampleLines(sample)
+	if err != nil {
+		return "", err
+	}
+	if len(lines) == 0 {
+		return "", errors.New("detect format: the source has no line yet, name the format")
+	}
+	best, most, others := "", 0, 0
+	var tried []string
+	for _, name := range detectOrder() {
+		tried = append(tried, name)
+		n, other, vote := readable(name, lines)
+		if name == "json" {
+			name = vote
+		}
+		if n > most {
+			best, most = name, n
+		}
+		others = max(others, other)
+	}
+	if most == 0 || 2*most < len(lines)-others {
+		return "", fmt.Errorf("detect format: %d of %d lines read as the likeliest one, tried %s: name the format",
+			most, len(lines), strings.Join(tried, ", "))
+	}
+	return best, nil
+}
+
+// detectOrder puts the formats with the stricter shape first: they win a draw.
+func detectOrder() []string {
+	return []string{"json", "istio-text", "envoy-text", "ingress-nginx", "nginx-combined", "logfmt"}
+}
+
+// sampleLines cuts the sample into whole lines, parts joined.
+func sampleLines(sample []byte) ([][]byte, error) {
+	switch {
+	case bytes.HasPrefix(sample, []byte("\xFF\xFE")), bytes.HasPrefix(sample, []byte("\xFE\xFF")),
+		len(sample) >= 4 && sample[0] >= ' ' && sample[1] == 0 && sample[2] >= ' ' && sample[3] == 0:
+		return nil, errors.New("detect format: the source is UTF-16, convert it to UTF-8")
+	case bytes.HasPrefix(sample, []byte("\x1F\x8B")), bytes.HasPrefix(sample, []byte("\x28\xB5\x2F\xFD")):
+		return nil, errors.New("detect format: the source is compressed")
+	}
+	var j Joiner
+	var lines [][]byte
+	for len(sample) > 0 && len(lines) < detectLines {
+		line := sample
+		if i := bytes.IndexByte(sample, '\n'); i >= 0 {
+			line, sample = sample[:i], sample[i+1:]
+		} else {
+			sample = nil
+			if len(lines) > 0 {
+				break // probably cut by the sample's size
+			}
+		}
+		if len(bytes.Trim(line, " \t\r\n\x00")) == 0 {
+			continue
+		}
+		if full, ok := j.Line(line); ok {
+			lines = append(lines, bytes.Clone(full))
+		}
+	}
+	return lines, nil
+}
+
+// readable counts the lines that read as records of the format, and those that
+// are known to be something else. vote is the kind of JSON that most are.
+func readable(format string, lines [][]byte) (n, others int, vote string) {
+	p, err := New(Config{Format: format})
+	if err != nil {
+		return 0, 0, ""
+	}
+	votes := map[vendor]int{}
+	for _, line := range lines {
+		var e Entry
+		_, err := p.Parse(line, &e)
+		if err != nil {
+			if err == RejectOther {
+				others++
+			}
+			continue
+		}
+		v := jsonVendor(&e, line)
+		// The vendors' own names for the stamp are not known to format json.
+		if !e.HasTime && (!p.format.json || v == vendorAny) || len(e.StatusRaw) == 0 && e.Method == nil && e.Path == nil && e.Duration == Unknown {
+			continue
+		}
+		n++
+		if p.format.json && v != vendorAny {
+			votes[v]++
+		}
+	}
+	vote = format
+	switch {
+	case 2*votes[vendorEnvoy] > n:
+		vote = "envoy-json"
+	case 2*votes[vendorNginx] > n:
+		vote = "nginx-json"
+	}
+	return n, others, vote
+}
+
+// jsonVendor tells whose JSON a record is. Escapes and dashes that JSON does not
+// allow are nginx's.
+func jsonVendor(e *Entry, line []byte) vendor {
+	if e.Notes&NoteBareDash != 0 || e.Notes&NoteEscapeRepaired != 0 && bytes.Contains(line, []byte(`\x`)) {
+		return vendorNginx
+	}
+	for _, v := range [...]vendor{vendorEnvoy, vendorNginx} {
+		for _, m := range markers[v] {
+			if bytes.Contains(e.Text, []byte(m)) {
+				return v
+			}
+		}
+	}
+	return vendorAny
+}

@@ -1,0 +1,44 @@
+package accesslog
+
+// Notes are remarks of the parser on one record, for people.
+type Notes uint64
+
+// Each note is a machine word, printed by Strings.
+const (
+	NoteEscapeRepaired Notes = 1 << iota
+	NoteBareDash
+	NoteEmptyValue
+	NotePrefixSkipped
+	NoteBOM
+	NoteNULsSkipped
+	NoteResynchronised
+	NoteUnwrapped
+	NoteQuoteInHeader
+	NoteLineTruncated
+	NoteManyTries
+	NoteRequestIDMaybeMade
+	NoteBodyBytesOnly
+	NoteLowConfidence
+	NoteBadDuration
+	NoteInvalidUTF8
+	NoteListsDisagree
+	NoteDuplicateMember
+)
+
+var noteWords = [...]string{
+	"x_escape_repaired", "bare_dash_to_null", "empty_value_to_null", "prefix_skipped", "bom_removed",
+	"leading_nul_removed", "resynchronised", "unwrapped", "quote_in_header", "line_truncated",
+	"several_upstream_tries", "request_id_may_be_made_by_the_proxy", "body_bytes_only", "low_confidence",
+	"bad_duration", "invalid_utf8", "lists_disagree", "duplicate_member",
+}
+
+// Strings lists the notes that are set, in a fixed order.
+func (n Notes) Strings() []string {
+	var out []string
+	for i, w := range noteWords {
+		if n&(1<<i) != 0 {
+			out = append(out, w)
+		}
+	}
+	return out
+}

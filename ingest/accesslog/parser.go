@@ -1,0 +1,431 @@
+package accesslog
+
+import (
+	"bytes"
+	"fmt"
+	"sort"
+	"strings"
+)
+
+// A Parser reads records of one format. It is not safe for concurrent use.
+type Parser struct {
+	cfg    Config
+	format *format
+	root   *node
+	wraps  *node // the names of envelopes alone
+
+	raw            raw
+	positional     [maxFields]target
+	positionalUnit [len(unitNanoseconds)]target
+	keys           []field // of Config.Keys
+	extra          []field // of Config.Extra
+	keyMask        [maxFields / 64]uint64
+
+	scratch, spare   []byte // unescaped values of this record and of the last
+	keyBuf, extraBuf [][]byte
+	tries            []Try
+	day              dayCache
+	escapes          bool // the line has a backslash
+	lenient          bool // quotes inside strings are not escaped
+	bare             bool // the record has a value without quotes
+}
+
+// vendor says whose conventions a record follows.
+type vendor uint8
+
+const (
+	vendorAny vendor = iota
+	vendorNginx
+	vendorEnvoy
+)
+
+// format is one line of the table of formats.
+type format struct {
+	name     string
+	vendor   vendor
+	json     bool // records are JSON objects
+	named    bool // fields have names in the line
+	stampEnd bool // an unnamed stamp is the end
+	duration unit // of a bare number without a unit in its name
+	names    [][]alias
+	tokenize func(*Parser, []byte) error
+}
+
+var formats = []format{
+	{name: "json", json: true, named: true, duration: unitMillis,
+		names: [][]alias{jsonNames}},
+	{name: "nginx-json", vendor: vendorNginx, json: true, named: true, stampEnd: true, duration: unitSeconds,
+		names: [][]alias{nginxNames, nginxShared}},
+	{name: "envoy-json", vendor: vendorEnvoy, json: true, named: true, duration: unitMillis,
+		names: [][]alias{envoyNames}},
+	{name: "istio-json", vendor: vendorEnvoy, json: true, named: true, duration: unitMillis,
+		names: [][]alias{envoyNames}},
+	{name: "logfmt", named: true, duration: unitMillis,
+		names: [][]alias{jsonNames, nginxShared}, tokenize: (*Parser).tokenizeLogfmt},
+	{name: "nginx-combined", vendor: vendorNginx, named: true, stampEnd: true, duration: unitSeconds,
+		names: [][]alias{nginxNames, nginxShared}, tokenize: (*Parser).tokenizeNginxCombined},
+	{name: "ingress-nginx", vendor: vendorNginx, named: true, stampEnd: true, duration: unitSeconds,
+		names: [][]alias{nginxNames, nginxShared}, tokenize: (*Parser).tokenizeIngressNginx},
+	{name: "envoy-text", vendor: vendorEnvoy, named: true, duration: unitMillis,
+		names: [][]alias{envoyNames}, tokenize: (*Parser).tokenizeEnvoyText},
+	{name: "istio-text", vendor: vendorEnvoy, named: true, duration: unitMillis,
+		names: [][]alias{envoyNames}, tokenize: (*Parser).tokenizeEnvoyText},
+}
+
+// Formats lists the formats that New knows.
+func Formats() []string {
+	names := make([]string, len(formats))
+	for i := range formats {
+		names[i] = formats[i].name
+	}
+	return names
+}
+
+// canonicalUnits are the canonical spellings of duration that carry a unit.
+var canonicalUnits = map[string]unit{
+	"duration_s": unitSeconds, "duration_ms": unitMillis, "duration_us": unitMicros, "duration_ns": unitNanos,
+}
+
+// New prepares a parser. An unknown format and an unknown canonical name in
+// c.Fields are errors that name the nearest known one.
+func New(c Config) (*Parser, error) {
+	p := &Parser{cfg: c, root: newNode()}
+	for i := range formats {
+		if formats[i].name == c.Format {
+			p.format = &formats[i]
+		}
+	}
+	if p.format == nil {
+		return nil, fmt.Errorf("unknown format %q, did you mean %q? known are %s",
+			c.Format, nearest(c.Format, Formats()), strings.Join(Formats(), ", "))
+	}
+	for f := range p.positional {
+		p.positional[f].f = field(f)
+		if f < int(fieldCount) {
+			p.positional[f].name = fieldNames[f]
+		}
+	}
+	if err := p.bindFields(); err != nil {
+		return nil, err
+	}
+	p.bindUsual()
+	var err error
+	if p.keys, err = p.bindKeys(c.Keys); err != nil {
+		return nil, err
+	}
+	if p.extra, err = p.bindExtra(c.Extra); err != nil {
+		return nil, err
+	}
+	for _, f := range p.keys {
+		p.keyMask[f>>6] |= 1 << (f & 63)
+	}
+	p.keyBuf = make([][]byte, len(p.keys))
+	p.extraBuf = make([][]byte, len(p.extra))
+	return p, nil
+}
+
+// bindFields binds the configured names of canonical fields, ahead of all usual
+// ones.
+func (p *Parser) bindFields() error {
+	known := map[string]field{}
+	for f, name := range fieldNames[:fMessage] {
+		known[name] = field(f)
+	}
+	names := make([]string, 0, len(p.cfg.Fields))
+	for name := range p.cfg.Fields {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		log := p.cfg.Fields[name]
+		if log == "" {
+			return fmt.Errorf("map field %q: name the log's field", name)
+		}
+		u := canonicalUnits[name]
+		f, ok := known[normal(name)]
+		if u != unitDefault {
+			f, ok = fDuration, true
+		}
+		if !ok {
+			var all []string
+			for n := range known {
+				all = append(all, n)
+			}
+			sort.Strings(all)
+			return fmt.Errorf("unknown field %q, did you mean %q?", name, nearest(name, all))
+		}
+		if u == unitDefault {
+			u = p.unitOfName(f, log)
+		}
+		p.root.add(log, &target{name: log, f: f, unit: u}, true)
+	}
+	return nil
+}
+
+// unitOfName reads the unit from the end of a log field's name, or from what the
+// format usually means by it.
+func (p *Parser) unitOfName(f field, log string) unit {
+	n := normal(log)
+	for _, list := range append(p.format.names, anyNames) {
+		for _, a := range list {
+			for _, name := range strings.Fields(a.names) {
+				if a.f == f && normal(name) == n && a.unit != unitDefault {
+					return a.unit
+				}
+			}
+		}
+	}
+	for suffix, u := range map[string]unit{"_ms": unitMillis, "_us": unitMicros, "_ns": unitNanos,
+		"_s": unitSeconds, ".ms": unitMillis, "_seconds": unitSeconds, "_millis": unitMillis} {
+		if strings.HasSuffix(n, suffix) {
+			return u
+		}
+	}
+	return unitDefault
+}
+
+// bindUsual binds the names that the format knows: the canonical ones first, for
+// every format, then the format's, then the general ones.
+func (p *Parser) bindUsual() {
+	var rank [fieldCount]uint8
+	add := func(a alias, name string) {
+		if rank[a.f] < 255 {
+			rank[a.f]++
+		}
+		p.root.add(name, &target{name: name, f: a.f, rank: rank[a.f], unit: a.unit}, false)
+	}
+	each := func(list []alias) {
+		for _, a := range list {
+			for _, name := range strings.Fields(a.names) {
+				add(a, name)
+			}
+		}
+	}
+	for _, a := range anyNames {
+		if a.f == fTime && p.format.vendor == vendorNginx {
+			continue // nginx has finer stamps than the one usually called time
+		}
+		if name := strings.Fields(a.names)[0]; name == fieldNames[a.f] || canonicalUnits[name] != unitDefault {
+			add(a, name)
+		}
+	}
+	for _, a := range headerNames {
+		add(a, strings.Fields(a.names)[0])
+	}
+	for _, list := range p.format.names {
+		each(list)
+	}
+	each(anyNames)
+	for _, a := range headerNames {
+		for _, h := range strings.Fields(a.names) {
+			for _, name := range headerSpellings(h) {
+				add(a, name)
+			}
+		}
+	}
+	for _, a := range responseHeaderNames {
+		for _, name := range responseSpellings(a.names) {
+			add(a, name)
+		}
+	}
+	each(wrapNames)
+	p.wraps = newNode()
+	for i, a := range wrapNames {
+		p.wraps.add(a.names, &target{name: a.names, f: a.f, rank: uint8(i)}, false)
+	}
+}
+
+// bindKeys finds or makes the field of every key. A canonical name is that
+// field; any other is a log field, or a header in one of its usual spellings.
+func (p *Parser) bindKeys(names []string) ([]field, error) {
+	var out []field
+	for _, name := range names {
+		if f, ok := canonicalField(normal(name)); ok {
+			out = append(out, f)
+			continue
+		}
+		f, err := p.dynamic(name)
+		if err != nil {
+			return nil, err
+		}
+		for i, s := range headerSpellings(normal(name)) {
+			p.root.add(s, &target{name: s, f: f, rank: uint8(i + 1)}, false)
+		}
+		out = append(out, f)
+	}
+	return out, nil
+}
+
+func (p *Parser) bindExtra(names []string) ([]field, error) {
+	var out []field
+	for _, name := range names {
+		f, err := p.dynamic(name)
+		if err != nil {
+			return nil, err
+		}
+		if c, ok := canonicalField(normal(name)); ok && !p.format.json {
+			f = c // the position may be what names it
+		}
+		out = append(out, f)
+	}
+	return out, nil
+}
+
+func canonicalField(name string) (field, bool) {
+	for f := field(0); f <= fArrivalID; f++ {
+		if fieldNames[f] == name {
+			return f, true
+		}
+	}
+	return 0, false
+}
+
+// dynamic is the field of one log name.
+func (p *Parser) dynamic(name string) (field, error) {
+	for f := int(fieldCount); f < maxFields; f++ {
+		switch p.positional[f].name {
+		case name:
+			return field(f), nil
+		case "":
+			t := &p.positional[f]
+			t.name = name
+			p.root.add(name, t, true)
+			return field(f), nil
+		}
+	}
+	return 0, fmt.Errorf("bind field %q: more than %d configured fields", name, maxFields-int(fieldCount))
+}
+
+// maxDepth is how many envelopes are taken off one record.
+const maxDepth = 4
+
+// Parse reads one record into e. The rest is not empty when another record
+// follows on the same line: call Parse with it. The error is a Reject; e then
+// holds nothing of use but Damaged and Notes.
+//
+// Envelopes are taken off wherever they appear. Of a line whose beginning is
+// broken the first whole record is read, and Damaged counts what was skipped.
+func (p *Parser) Parse(line []byte, e *Entry) (rest []byte, err error) {
+	// The rest of the line before may lie in the scratch memory.
+	p.scratch, p.spare = p.spare[:0], p.scratch
+	e.Damaged, e.Notes = 0, 0
+	if len(line) > MaxLine {
+		return nil, RejectTooLong
+	}
+	before := Notes(0)
+	if len(line) != 0 && line[0] != '{' || len(line) == 0 {
+		if line, before, err = leading(line); err != nil {
+			return nil, err
+		}
+	}
+	return p.record(line, 0, before, e)
+}
+
+// leading takes off what is no part of a line: a byte order mark, the NULs that
+// a truncated file starts with, blanks.
+func leading(line []byte) ([]byte, Notes, error) {
+	var n Notes
+	if bytes.HasPrefix(line, []byte("\xEF\xBB\xBF")) {
+		line, n = line[3:], n|NoteBOM
+	}
+	for len(line) > 0 && line[0] == 0 {
+		line, n = line[1:], n|NoteNULsSkipped
+	}
+	line = bytes.TrimLeft(line, " \t\r\n")
+	if len(line) == 0 {
+		return nil, n, RejectSyntax
+	}
+	if line[0] < ' ' || line[0] == 0x7f || line[0] >= 0xfe {
+		return nil, n, RejectBinary
+	}
+	return line, n, nil
+}
+
+// record reads the record at the start of text, which lies in depth envelopes.
+func (p *Parser) record(text []byte, depth int, before Notes, e *Entry) (rest []byte, err error) {
+	if depth > maxDepth {
+		return nil, RejectSyntax
+	}
+	if len(text) != 0 && text[0] >= '0' && text[0] <= '9' {
+		if c, ok := cutCRI(text); ok {
+			rest, err = p.record(c.content, depth+1, before|NoteUnwrapped, e)
+			if c.partial {
+				return nil, RejectCut // nobody joined it
+			}
+			return rest, p.other(c.stderr, err)
+		}
+	}
+	if p.format.json {
+		return p.jsonRecord(text, depth, before, e)
+	}
+	if len(text) != 0 && text[0] == '{' {
+		if inner, stderr, after, ok := p.unwrap(text); ok {
+			rest, err = p.inner(inner, depth, before, e)
+			if len(rest) == 0 {
+				rest = after
+			}
+			return rest, p.other(stderr, err)
+		}
+		return nil, RejectSyntax
+	}
+	text = bytes.TrimRight(text, "\r\n \t")
+	if len(text) == 0 {
+		return nil, RejectSyntax
+	}
+	p.raw.reset(p.format.vendor)
+	p.raw.notes = before
+	if err := p.format.tokenize(p, text); err != nil {
+		e.Notes = p.raw.notes
+		return nil, err
+	}
+	return nil, p.interpret(text, e)
+}
+
+// inner reads what an envelope held.
+func (p *Parser) inner(text []byte, depth int, before Notes, e *Entry) (rest []byte, err error) {
+	text, n, err := leading(text)
+	if err != nil {
+		return nil, err
+	}
+	return p.record(text, depth+1, before|n|NoteUnwrapped, e)
+}
+
+// other makes what a container said on stderr, and that is no record, an other
+// line and not a damaged one.
+func (p *Parser) other(stderr bool, err error) error {
+	if stderr && (err == RejectSyntax || err == RejectNoTime || err == RejectBinary) {
+		return RejectOther
+	}
+	return err
+}
+
+// nearest is the known name with the fewest edits to name.
+func nearest(name string, known []string) string {
+	best, least := "", 1<<30
+	for _, k := range known {
+		if d := distance(name, k); d < least {
+			best, least = k, d
+		}
+	}
+	return best
+}
+
+// distance counts the edits between a and b.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		diagonal := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			d := diagonal
+			if a[i-1] != b[j-1] {
+				d = 1 + min(diagonal, row[j], row[j-1])
+			}
+			diagonal, row[j] = row[j], d
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,423 @@
+package pipeline
+
+import (
+	"bytes"
+	"hash/maphash"
+	"math"
+
+	"github.com/targetside/auditor/aggregate"
+	"github.com/targetside/auditor/ingest"
+	"github.com/targetside/auditor/ingest/accesslog"
+	"github.com/targetside/auditor/keys"
+)
+
+// batch is a decoded block: its arrivals by shard, and what was left out.
+type batch struct {
+	block   ingest.Block
+	decoder int
+	shards  [][]item
+
+	lines       int64 // that are not blank
+	numbered    int64 // all lines
+	maxLog      int64 // largest log time of a record
+	ignored     map[string]uint64
+	quarantined map[string]uint64
+	samples     []Quarantined
+	routes      []routeName // new to the decoder since its previous batch
+	peers       []string
+
+	keys []byte // the keys' texts, for arrivals to refer to
+}
+
+// item is an arrival whose dimensions are still in its decoder's numbering.
+type item struct {
+	aggregate.Arrival
+	peer uint16
+	// before is the largest log time of earlier records of the same block.
+	before int64
+}
+
+// Quarantined locates a line that could not be read. Of the line itself it says
+// nothing: a request may hold secrets.
+type Quarantined struct {
+	Source string
+	Line   int64
+	Offset int64
+	Reason string
+}
+
+// samplesPerReason bounds how many quarantined lines of a block are located.
+const samplesPerReason = 3
+
+// decoder turns blocks into batches. It belongs to one goroutine.
+type decoder struct {
+	number  int
+	shared  *shared
+	parsers []*accesslog.Parser // by partition
+	checker *keys.Checker
+	names   *localNames
+	entry   accesslog.Entry
+	scratch []byte
+	route   []byte
+}
+
+// shared is what all decoders read and none writes.
+type shared struct {
+	cfg        *Config
+	sources    []int // by partition
+	router     *router
+	callers    *callers
+	refused    [1000]bool
+	ledger     aggregate.Config
+	seeds      [2]maphash.Seed
+	discs      map[string]int // by route, index into Entry.Extra
+	ignorePath map[string]bool
+	ignorePeer map[string]bool
+	agents     [][]byte
+	deadlines  bool // some peer has a timeout of its own
+	shardCount int
+	claimedAt  uint16 // the first originator number of claimed keys
+	latest     int64  // the largest log time that is not from the future
+	spare      chan *batch
+}
+
+func (d *decoder) decode(part int, block ingest.Block) *batch {
+	b := d.shared.batch(block, d.number)
+	parser := d.parsers[part]
+	number := int64(0)
+	for rest := block.Data; len(rest) > 0; {
+		line := rest
+		if i := bytes.IndexByte(rest, '\n'); i >= 0 {
+			line, rest = rest[:i], rest[i+1:]
+		} else {
+			rest = nil
+		}
+		at := number
+		number++
+		if n := len(line); n > 0 && line[n-1] == '\r' {
+			line = line[:n-1]
+		}
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		b.lines++
+		for len(line) > 0 {
+			more, err := parser.Parse(line, &d.entry)
+			if d.entry.Damaged > 0 && err == nil {
+				b.quarantine(accesslog.RejectDamaged, uint64(d.entry.Damaged), at)
+			}
+			if err != nil {
+				if err == accesslog.RejectOther {
+					b.ignored["other_stream"]++
+				} else {
+					b.quarantine(reasonOf(err), 1, at)
+				}
+			} else {
+				d.take(part, &d.entry, b, at)
+			}
+			if len(more) >= len(line) {
+				break
+			}
+			line = more
+		}
+	}
+	b.numbered = number
+	b.routes, b.peers = d.names.fresh()
+	return b
+}
+
+// batch returns an empty batch, with the memory of one that is done with.
+func (s *shared) batch(block ingest.Block, decoder int) *batch {
+	var b *batch
+	select {
+	case b = <-s.spare:
+	default:
+		b = &batch{shards: make([][]item, s.shardCount)}
+	}
+	for i := range b.shards {
+		b.shards[i] = b.shards[i][:0]
+	}
+	*b = batch{
+		block: block, decoder: decoder, shards: b.shards, keys: b.keys[:0], maxLog: math.MinInt64,
+		ignored: map[string]uint64{}, quarantined: map[string]uint64{},
+	}
+	return b
+}
+
+func reasonOf(err error) accesslog.Reject {
+	if r, ok := err.(accesslog.Reject); ok {
+		return r
+	}
+	return accesslog.RejectSyntax
+}
+
+// quarantine counts records that could not be read. Line numbers are of the
+// block until the batch is put in order.
+func (b *batch) quarantine(reason accesslog.Reject, n uint64, line int64) {
+	b.quarantined[string(reason)] += n
+	if b.quarantined[string(reason)] <= samplesPerReason {
+		b.samples = append(b.samples, Quarantined{Line: line, Reason: string(reason)})
+	}
+}
+
+// rejectFuture quarantines records from further ahead than Config.MaxFuture.
+const rejectFuture = accesslog.Reject("future")
+
+// take turns a record into its arrivals, or into a reason why it has none.
+func (d *decoder) take(part int, e *accesslog.Entry, b *batch, line int64) {
+	s := d.shared
+	src := &s.cfg.Sources[s.sources[part]]
+	if e.End > s.latest {
+		b.quarantine(rejectFuture, 1, line)
+		return
+	}
+	before := b.maxLog
+	b.maxLog = max(b.maxLog, e.End)
+	path := withoutQuery(e.Path)
+	peer := d.names.peer(e.Peer)
+	if reason := d.ignored(e, path, peer, src); reason != "" {
+		b.ignored[reason]++
+		return
+	}
+
+	dep := d.names.dependency(src, e.Dependency)
+	d.route = append(d.route[:0], e.Route...)
+	if len(d.route) == 0 {
+		d.route = s.router.route(d.route, e.Method, path)
+	}
+	route := d.names.route(dep, d.route)
+
+	it := item{peer: peer, before: before}
+	a := &it.Arrival
+	a.Start, a.Log, a.Duration, a.RetryAfter = e.Start, e.End, e.Duration, e.RetryAfter
+	a.Route = route
+	a.Attempt, a.AttemptsLeft = uint8(min(e.Attempt, 255)), aggregate.NoBudget
+	if e.AttemptsLeft >= 0 {
+		a.AttemptsLeft = uint8(min(e.AttemptsLeft, aggregate.NoBudget-1))
+	}
+	a.Outcome, a.Departure, a.Kind = outcomeOf(e), aggregate.Departure(e.Departure), aggregate.KindEnd
+	a.Flags = d.flags(e, src)
+	if e.StreamID != nil {
+		a.Text = maphash.Bytes(s.seeds[0], e.StreamID)
+		a.Flags |= aggregate.Paired
+		a.Kind = [...]aggregate.Kind{aggregate.KindEnd, aggregate.KindStart, aggregate.KindPeriodic}[e.Kind]
+	} else {
+		a.Text = maphash.Bytes(s.seeds[0], e.Text)
+	}
+	a.Text ^= uint64(s.sources[part]) * 0x9e3779b97f4a7c15
+
+	disc := path
+	if i, ok := s.discs[string(d.route)]; ok {
+		disc = e.Extra[i]
+	} else {
+		d.names.sawPath(route, path)
+	}
+	attr := d.attribute(e, a, dep, disc, b)
+	d.deadlines(e, a, &attr, peer)
+
+	if src.InFront && e.Tries != nil {
+		d.tries(e, &it, b)
+		return
+	}
+	if src.InFront && e.Local {
+		b.ignored["not_forwarded"]++
+		return
+	}
+	a.Flags |= aggregate.Head
+	if src.InFront {
+		a.Flags |= aggregate.InFront
+	}
+	d.put(&it, b)
+}
+
+// put gives an arrival to its shard.
+func (d *decoder) put(it *item, b *batch) {
+	n := it.Question.Key
+	if it.Class == keys.Unattributable {
+		n = it.Text * 0x9e3779b97f4a7c15
+	}
+	shard := (n >> 32) * uint64(d.shared.shardCount) >> 32
+	b.shards[shard] = append(b.shards[shard], *it)
+}
+
+// tries puts the arrivals that lie inside the record of a logger in front: each
+// try that reached an upstream. They follow one another; all but the last were
+// given up by the logger, so only the last can show that the caller left.
+func (d *decoder) tries(e *accesslog.Entry, it *item, b *batch) {
+	record, start, some := it.Arrival, e.Start, false
+	last := -1
+	for i := range e.Tries {
+		if e.Tries[i].Sent {
+			last = i
+		}
+	}
+	for i := range e.Tries {
+		t := &e.Tries[i]
+		if !t.Sent {
+			continue
+		}
+		it.Arrival = record
+		a := &it.Arrival
+		a.Start, a.Duration = min(start, e.End), t.Time
+		a.Flags |= aggregate.InFront
+		if !some {
+			a.Flags |= aggregate.Head
+		}
+		some = true
+		a.Text += uint64(i) * 0x9e3779b97f4a7c15
+		a.Outcome = outcome(t.Status, accesslog.Unknown)
+		if a.Flags &^= aggregate.Refused; t.Status > 0 && t.Status < 1000 && d.shared.refused[t.Status] {
+			a.Flags |= aggregate.Refused
+		}
+		if i != last {
+			a.Departure, a.RetryAfter = aggregate.StillThere, -1
+			a.Flags &^= aggregate.Expired
+		}
+		d.put(it, b)
+		if t.Time > 0 {
+			start += t.Time
+		}
+	}
+	if !some {
+		b.ignored["not_forwarded"]++
+	}
+}
+
+// ignored says why a record is no arrival, "" if it is one.
+func (d *decoder) ignored(e *accesslog.Entry, path []byte, peer uint16, src *Source) string {
+	s := d.shared
+	if e.Outbound && !src.InFront {
+		return "outbound"
+	}
+	if len(s.ignorePath) > 0 && s.ignorePath[string(path)] {
+		return "path"
+	}
+	for _, a := range s.agents {
+		if rest, ok := bytes.CutPrefix(e.UserAgent, a); ok && (len(rest) == 0 || rest[0] == '/' || rest[0] == ' ') {
+			return "user_agent"
+		}
+	}
+	if len(s.ignorePeer) > 0 && s.ignorePeer[d.names.peers[peer]] {
+		return "peer"
+	}
+	return ""
+}
+
+func (d *decoder) flags(e *accesslog.Entry, src *Source) (f aggregate.Flags) {
+	if e.Local || e.Status > 0 && e.Status < 1000 && d.shared.refused[e.Status] {
+		f |= aggregate.Refused
+	}
+	if e.Visible {
+		f |= aggregate.Visible
+	}
+	if string(e.Method) == "POST" || string(e.Method) == "PATCH" {
+		f |= aggregate.NonIdempotent
+	}
+	if e.AttemptScope == accesslog.ScopeOrigin {
+		f |= aggregate.OriginScope
+	}
+	if src.TrustedHops {
+		f |= aggregate.TrustedHop
+	}
+	if e.RetryAfterShown {
+		f |= aggregate.RetryShown
+	}
+	if len(e.ArrivalID) > 0 || e.Uncertainty <= 1e6 {
+		f |= aggregate.Decidable
+	}
+	return f
+}
+
+// attribute says whose question the arrival is.
+func (d *decoder) attribute(e *accesslog.Entry, a *aggregate.Arrival, dep string, disc []byte, b *batch) keys.Attribution {
+	attr := d.checker.Attribute(e.Keys, e.KeySuspect, e.Start, e.Uncertainty)
+	a.Class, a.Reason = attr.Class, attr.Reason
+	switch attr.Class {
+	case keys.Unattributable:
+		return attr
+	case keys.Verified:
+		a.Originator = uint16(attr.OriginatorIndex) + 1
+	case keys.Claimed:
+		a.Originator = d.shared.claimedAt + uint16(attr.SchemeIndex)
+	}
+	x := append(d.scratch[:0], dep...)
+	x = append(x, 0, byte(attr.SchemeIndex))
+	at := len(b.keys)
+	b.keys = append(b.keys, attr.Key...)
+	a.Key = b.keys[at:]
+	x = append(x, attr.Key...)
+	a.Question.Key = maphash.Bytes(d.shared.seeds[0], x)
+	x = append(x, 0)
+	x = append(x, d.route...)
+	x = append(x, 0)
+	x = append(x, disc...)
+	a.Question.Rest = maphash.Bytes(d.shared.seeds[1], x)
+	d.scratch = x
+	return attr
+}
+
+// deadlines says whether the caller, or the question, had a deadline that had
+// passed. The earliest of those known counts: what the request carried, what its
+// peer is declared to wait, what its originator does.
+func (d *decoder) deadlines(e *accesslog.Entry, a *aggregate.Arrival, attr *keys.Attribution, peer uint16) {
+	question := int64(math.MaxInt64)
+	if a.Class == keys.Verified && attr.Deadline > 0 {
+		question = attr.Minted*1e6 + int64(attr.Deadline)
+	}
+	if a.Class == keys.Verified && a.Start-attr.Minted*1e6 > int64(d.shared.cfg.Horizon) {
+		a.Flags |= aggregate.Reopening
+	}
+	caller := question
+	if e.Deadline > 0 {
+		caller = min(caller, e.Deadline)
+	}
+	if d.shared.deadlines {
+		if t, ok := d.shared.callers.timeouts[d.names.peers[peer]]; ok {
+			caller = min(caller, e.Start+int64(t))
+		}
+	}
+	if e.Start > min(question, absolute(e)) {
+		a.Flags |= aggregate.Stale
+	}
+	if e.Duration >= 0 && e.Start+e.Duration > caller {
+		a.Flags |= aggregate.Expired
+	}
+}
+
+// absolute is a deadline that the record carries as a moment; one that is counted
+// from the start cannot have passed by then.
+func absolute(e *accesslog.Entry) int64 {
+	if e.Deadline > 0 {
+		return e.Deadline
+	}
+	return math.MaxInt64
+}
+
+func outcomeOf(e *accesslog.Entry) aggregate.Outcome { return outcome(e.Status, e.GRPCStatus) }
+
+// outcome reads the status of an answer. A gRPC status decides where there is
+// one; its HTTP equivalents are those of google.rpc.Code.
+func outcome(status, grpc int) aggregate.Outcome {
+	if grpc > 0 {
+		switch grpc {
+		case 8, 14: // RESOURCE_EXHAUSTED: 429, UNAVAILABLE: 503
+			return aggregate.OutcomeOverload
+		case 1, 3, 5, 6, 7, 9, 10, 11, 16: // CANCELLED: 499, and the caller's faults
+			return aggregate.OutcomeOther
+		}
+		return aggregate.OutcomeError
+	}
+	switch {
+	case status == 0 && grpc == 0:
+		return aggregate.OutcomeSuccess
+	case status == 0:
+		return aggregate.OutcomeNone
+	case status >= 200 && status < 400:
+		return aggregate.OutcomeSuccess
+	case status == 429 || status == 503:
+		return aggregate.OutcomeOverload
+	case status >= 500:
+		return aggregate.OutcomeError
+	}
+	return aggregate.OutcomeOther
+}

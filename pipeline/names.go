@@ -1,0 +1,287 @@
+package pipeline
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"hash/maphash"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/targetside/auditor/keys"
+)
+
+// routeName is a route of a dependency.
+type routeName struct{ dependency, route string }
+
+// localNames numbers the routes and peers that one decoder has seen. What is new
+// travels with each batch; the registry gives the numbers that count, in the
+// order of positions, so that they do not depend on which decoder was first.
+type localNames struct {
+	routes    map[string]uint16
+	routeList []routeName
+	seen      []pathsOf // by route
+	sentRoute int
+
+	deps map[string]string
+
+	callers  *callers
+	byRaw    map[string]uint16
+	byName   map[string]uint16
+	peers    []string
+	sentPeer int
+
+	scratch []byte
+	seed    maphash.Seed
+}
+
+// pathsOf says whether a route was seen under one path or several.
+type pathsOf struct {
+	first  uint64
+	some   bool
+	varied bool
+}
+
+const (
+	otherName    = "other"
+	noDependency = "unknown" // the record has no value in the dependency's field
+	maxLocal     = 60000     // names that a decoder numbers; what comes later is "other"
+	maxRaw       = 1 << 16
+)
+
+func newLocalNames(c *callers, seed maphash.Seed) *localNames {
+	return &localNames{routes: map[string]uint16{}, deps: map[string]string{}, callers: c, byRaw: map[string]uint16{}, byName: map[string]uint16{}, seed: seed}
+}
+
+// dependency names the dependency of a record.
+func (n *localNames) dependency(src *Source, field []byte) string {
+	if src.DependencyField == "" {
+		return src.Dependency
+	}
+	if dep, ok := n.deps[string(field)]; ok {
+		return dep
+	}
+	dep := string(field)
+	if dep == "" {
+		dep = noDependency
+	}
+	if len(n.deps) < maxLocal {
+		n.deps[string(field)] = dep
+	}
+	return dep
+}
+
+func (n *localNames) route(dep string, route []byte) uint16 {
+	n.scratch = append(append(append(n.scratch[:0], dep...), 0), route...)
+	if i, ok := n.routes[string(n.scratch)]; ok {
+		return i
+	}
+	name := routeName{dep, string(route)}
+	if len(n.routeList) >= maxLocal {
+		name = routeName{otherName, otherName}
+	}
+	if len(n.routeList) > maxLocal {
+		return maxLocal
+	}
+	i := uint16(len(n.routeList))
+	n.routes[string(n.scratch)] = i
+	n.routeList = append(n.routeList, name)
+	n.seen = append(n.seen, pathsOf{})
+	return i
+}
+
+func (n *localNames) sawPath(route uint16, path []byte) {
+	p := &n.seen[route]
+	if p.varied {
+		return
+	}
+	h := maphash.Bytes(n.seed, path)
+	if !p.some {
+		p.first, p.some = h, true
+	} else if p.first != h {
+		p.varied = true
+	}
+}
+
+func (n *localNames) peer(raw []byte) uint16 {
+	if i, ok := n.byRaw[string(raw)]; ok {
+		return i
+	}
+	name := n.callers.workload(string(raw))
+	i, ok := n.byName[name]
+	if !ok {
+		switch {
+		case len(n.peers) == maxLocal:
+			name = otherName
+			fallthrough
+		case len(n.peers) < maxLocal:
+			i = uint16(len(n.peers))
+			n.peers = append(n.peers, name)
+			n.byName[name] = i
+		default:
+			i = maxLocal
+		}
+	}
+	if len(n.byRaw) >= maxRaw { // ports make every peer new
+		clear(n.byRaw)
+	}
+	n.byRaw[string(raw)] = i
+	return i
+}
+
+// fresh returns the names that are new since the last call.
+func (n *localNames) fresh() ([]routeName, []string) {
+	r, p := n.routeList[n.sentRoute:], n.peers[n.sentPeer:]
+	n.sentRoute, n.sentPeer = len(n.routeList), len(n.peers)
+	return r, p
+}
+
+// registry gives the numbers that count. It belongs to the goroutine that puts
+// batches in order; others read the tables of a batch, which never change.
+type registry struct {
+	maxRoutes, maxPeers int
+
+	mu        sync.Mutex // of routeList, which a summary reads meanwhile
+	routes    map[routeName]uint16
+	routeList []routeName
+	perDep    map[string]int
+	peers     map[string]uint8
+	peerList  []string
+
+	// By decoder: from its numbering to the registry's.
+	routeOf [][]uint16
+	peerOf  [][]uint8
+}
+
+const (
+	maxDependencies = 1000
+	maxRouteNumber  = 65000
+	// maxPeerNumber is how many peers a ledger can tell apart, besides "other".
+	maxPeerNumber = 250
+)
+
+func newRegistry(decoders, maxRoutes, maxPeers int) *registry {
+	return &registry{
+		maxRoutes: maxRoutes, maxPeers: min(maxPeers, maxPeerNumber),
+		routes: map[routeName]uint16{}, perDep: map[string]int{}, peers: map[string]uint8{},
+		routeOf: make([][]uint16, decoders), peerOf: make([][]uint8, decoders),
+	}
+}
+
+// add takes the new names of a batch.
+func (r *registry) add(b *batch) {
+	for _, n := range b.routes {
+		r.routeOf[b.decoder] = append(r.routeOf[b.decoder], r.route(n))
+	}
+	for _, p := range b.peers {
+		r.peerOf[b.decoder] = append(r.peerOf[b.decoder], r.peer(p))
+	}
+}
+
+func (r *registry) route(n routeName) uint16 {
+	if i, ok := r.routes[n]; ok {
+		return i
+	}
+	if _, known := r.perDep[n.dependency]; !known && len(r.perDep) >= maxDependencies {
+		n = routeName{otherName, otherName}
+	} else if n.route != otherName && (r.perDep[n.dependency] >= r.maxRoutes || len(r.routeList) >= maxRouteNumber) {
+		n.route = otherName
+	}
+	if i, ok := r.routes[n]; ok {
+		return i
+	}
+	if n.route != otherName {
+		r.perDep[n.dependency]++
+	} else {
+		r.perDep[n.dependency] += 0
+	}
+	i := uint16(len(r.routeList))
+	r.routes[n] = i
+	r.mu.Lock()
+	r.routeList = append(r.routeList, n)
+	r.mu.Unlock()
+	return i
+}
+
+func (r *registry) peer(name string) uint8 {
+	if i, ok := r.peers[name]; ok {
+		return i
+	}
+	if name != otherName && len(r.peerList) >= r.maxPeers {
+		name = otherName
+	}
+	if i, ok := r.peers[name]; ok {
+		return i
+	}
+	i := uint8(len(r.peerList))
+	r.peers[name] = i
+	r.peerList = append(r.peerList, name)
+	return i
+}
+
+// names gives the names behind the numbers of a report. It is read while the
+// registry grows, so it keeps to what is settled under a lock.
+type names struct {
+	reg       *registry
+	ring      *keys.Ring
+	claimedAt uint16
+	constant  []bool
+}
+
+func (n *names) Route(id uint16) (dependency, route string) {
+	n.reg.mu.Lock()
+	defer n.reg.mu.Unlock()
+	r := n.reg.routeList[id]
+	return r.dependency, r.route
+}
+
+func (n *names) Peer(id uint8) string { return n.reg.peerList[id] }
+
+func (n *names) Originator(id uint16) string {
+	switch {
+	case id == 0:
+		return ""
+	case id < n.claimedAt:
+		return n.ring.Originators()[id-1]
+	}
+	return "claimed:" + n.ring.Accepted()[id-n.claimedAt].Name()
+}
+
+// Undiscriminated says that all requests of a route had one path, so that nothing
+// but the key tells its questions apart.
+func (n *names) Undiscriminated(id uint16) bool { return int(id) < len(n.constant) && n.constant[id] }
+
+// vary settles which routes were seen under one path, when all decoders are done.
+func (n *names) vary(decoders []*decoder) {
+	all := make([]pathsOf, len(n.reg.routeList))
+	for _, d := range decoders {
+		for local, p := range d.names.seen {
+			g := &all[n.reg.routeOf[d.number][local]]
+			switch {
+			case !p.some:
+			case !g.some:
+				*g = p
+			case p.varied || p.first != g.first:
+				g.varied = true
+			}
+		}
+	}
+	n.constant = make([]bool, len(all))
+	for i, g := range all {
+		n.constant[i] = g.some && !g.varied && !strings.Contains(n.reg.routeList[i].route, "{")
+	}
+}
+
+// keyHasher hashes keys for showing: the first 128 bits of HMAC-SHA-256 under the
+// salt.
+func keyHasher(salt []byte) func([]byte) [16]byte {
+	return func(key []byte) (out [16]byte) {
+		m := hmac.New(sha256.New, salt)
+		m.Write(key)
+		copy(out[:], m.Sum(nil))
+		return out
+	}
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,498 @@
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/targetside/auditor/aggregate"
+	"github.com/targetside/auditor/ingest"
+	"github.com/targetside/auditor/ingest/accesslog"
+)
+
+// Input is one file to audit, read as the source with that index.
+type Input struct {
+	File   string
+	Source int
+}
+
+// Audit is the outcome of a replay.
+type Audit struct {
+	Report *aggregate.Report
+	// Quarantined locates some of the lines that could not be read, of each
+	// reason.
+	Quarantined []Quarantined
+	// Formats are the formats that the files were read as.
+	Formats []string
+}
+
+// blockSize is how much is decoded at once: long enough that the work of handing
+// it around is nothing beside that of reading it.
+const blockSize = 1 << 20
+
+// Replay audits files to their ends. Each file is a partition of one scope; they
+// are merged by log time, so that their order changes no figure. progress, if
+// not nil, is told the bytes read of all files so far, from another goroutine.
+func Replay(ctx context.Context, cfg Config, inputs []Input, stdin io.Reader, progress func(read int64)) (*Audit, error) {
+	r := &replayer{cfg: &cfg, progress: progress}
+	defer r.close()
+	if err := r.open(inputs, stdin); err != nil {
+		return nil, err
+	}
+	if err := r.prepare(); err != nil {
+		return nil, err
+	}
+	return r.run(ctx)
+}
+
+type replayer struct {
+	cfg      *Config
+	progress func(int64)
+	files    []*partition
+	shared   *shared
+	decoders []*decoder
+	reg      *registry
+
+	lines, bytes int64
+	ignored      map[string]uint64
+	quarantined  map[string]uint64
+	samples      []Quarantined
+}
+
+// partition is one file, in the order of its lines.
+type partition struct {
+	*ingest.File
+	source int
+	format string
+	joined *joined // set when its lines may be split
+
+	number int
+	peek   *accesslog.Parser // of the goroutine that reads
+	next   int64             // log time of the next record to be read
+
+	// Of the goroutine that puts batches in order.
+	first int64 // log time of the file's first record
+	mark  int64 // watermark: the largest log time so far
+	line  int64 // lines so far
+	ended bool
+}
+
+// task is a block on its way through a decoder.
+type task struct {
+	part  *partition
+	block ingest.Block
+	last  bool        // the partition ends here; there is no block
+	done  chan *batch // gets nil if the block is not decoded
+}
+
+func (r *replayer) close() {
+	for _, f := range r.files {
+		f.Close()
+	}
+}
+
+// peekSize is how much of a file is looked at to find its format and first stamp.
+const peekSize = 256 << 10
+
+func (r *replayer) open(inputs []Input, stdin io.Reader) error {
+	var faults []error
+	for _, in := range inputs {
+		f, err := ingest.Open(in.File, stdin)
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		p := &partition{File: f, source: in.Source, number: len(r.files)}
+		r.files = append(r.files, p)
+		if err := p.look(r.cfg.Sources[in.Source].Parser); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	if err := errors.Join(faults...); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(r.files, func(p *partition) bool { return p.format != "" }) {
+		return errors.New("nothing to audit: every file is empty")
+	}
+	return nil
+}
+
+// look finds out what a file is from its beginning. An empty one, as a log is
+// just after rotation, has no format.
+func (p *partition) look(parser accesslog.Config) error {
+	sample, err := p.Peek(peekSize)
+	if err != nil {
+		return err
+	}
+	if len(bytes.TrimSpace(sample)) == 0 {
+		return nil
+	}
+	if i := binaryAt(sample); i >= 0 {
+		return fmt.Errorf("read %s: is not a text log: byte %d is 0x%02x", p.Name(), i, sample[i])
+	}
+	if p.format = parser.Format; p.format == "" || p.format == "auto" {
+		if p.format, err = accesslog.Detect(sample); err != nil {
+			return fmt.Errorf("read %s: %w", p.Name(), err)
+		}
+	}
+	if j := new(accesslog.Joiner); j.Needed(sample) {
+		p.joined = &joined{joiner: j}
+	}
+	return nil
+}
+
+// binaryAt finds a byte that no log has: a NUL that is not part of the run that
+// a truncated log begins with. It returns -1 if the sample is text.
+func binaryAt(sample []byte) int {
+	head := len(sample) - len(bytes.TrimLeft(sample, "\x00"))
+	if i := bytes.IndexByte(sample[head:], 0); i >= 0 && (i == 0 || sample[head+i-1] != '\n') {
+		return head + i
+	}
+	return -1
+}
+
+func (r *replayer) prepare() error {
+	c := r.cfg
+	if c.Parallel <= 0 {
+		c.Parallel = runtime.GOMAXPROCS(0)
+	}
+	ledger := aggregate.Config{
+		Horizon: int64(c.Horizon), Lateness: int64(c.Lateness), Views: aggregate.SummaryViews(), EndAtLast: true,
+		Worst: c.Worst, KeyHash: keyHasher(c.Salt),
+	}
+	s := &shared{
+		cfg: c, router: newRouter(c.Routes.Templates), callers: newCallers(c.Peers),
+		ledger: ledger, seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
+		discs: map[string]int{}, ignorePath: map[string]bool{}, ignorePeer: map[string]bool{},
+		deadlines: len(c.Peers.CallerTimeout) > 0, shardCount: c.Parallel,
+		latest: c.Now.Add(c.MaxFuture).UnixNano(), spare: make(chan *batch, 4*c.Parallel+4),
+	}
+	for _, code := range c.Refused {
+		if code > 0 && code < len(s.refused) {
+			s.refused[code] = true
+		}
+	}
+	for _, p := range c.Ignore.Paths {
+		s.ignorePath[p] = true
+	}
+	for _, p := range c.Ignore.Peers {
+		s.ignorePeer[p] = true
+	}
+	for _, a := range c.Ignore.UserAgents {
+		s.agents = append(s.agents, []byte(a))
+	}
+	var extra []string
+	for _, route := range sortedKeys(c.Discriminators) {
+		s.discs[route] = len(extra)
+		extra = append(extra, c.Discriminators[route])
+	}
+	s.claimedAt = uint16(len(c.Keys.Originators())) + 1
+	for _, p := range r.files {
+		s.sources = append(s.sources, p.source)
+	}
+	r.shared = s
+	r.reg = newRegistry(c.Parallel, c.Routes.Max, c.Peers.Max)
+	seed := maphash.MakeSeed()
+	for i := range c.Parallel {
+		parsers, err := r.parsers(extra)
+		if err != nil {
+			return err
+		}
+		r.decoders = append(r.decoders, &decoder{
+			number: i, shared: s, checker: c.Keys.NewChecker(), names: newLocalNames(s.callers, seed), parsers: parsers,
+		})
+	}
+	peek, err := r.parsers(nil)
+	if err != nil {
+		return err
+	}
+	for i, p := range r.files {
+		p.peek, p.mark = peek[i], math.MinInt64
+		p.next = p.nextStamp()
+		p.first = p.next
+	}
+	r.ignored, r.quarantined = map[string]uint64{}, map[string]uint64{}
+	return nil
+}
+
+// parsers returns a parser for each file. Files of one source and format share
+// one.
+func (r *replayer) parsers(extra []string) ([]*accesslog.Parser, error) {
+	type kind struct {
+		source int
+		format string
+	}
+	made := map[kind]*accesslog.Parser{}
+	var out []*accesslog.Parser
+	for _, p := range r.files {
+		k := kind{p.source, p.format}
+		if made[k] == nil && p.format != "" {
+			src := &r.cfg.Sources[p.source]
+			pc := src.Parser
+			pc.Format, pc.Keys, pc.Extra = p.format, r.cfg.Keys.Fields(), extra
+			if src.DependencyField != "" {
+				pc.Fields = withField(pc.Fields, "dependency", src.DependencyField)
+			}
+			parser, err := accesslog.New(pc)
+			if err != nil {
+				return nil, err
+			}
+			made[k] = parser
+		}
+		out = append(out, made[k])
+	}
+	return out, nil
+}
+
+func withField(fields map[string]string, name, log string) map[string]string {
+	out := map[string]string{name: log}
+	for k, v := range fields {
+		if k != name {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// nextStamp is the log time of the first readable record to come. Before the
+// first block is read it stands for the watermark: no on-time record of the file
+// is counted in a tick more than one lateness before it.
+func (p *partition) nextStamp() int64 {
+	if p.format == "" {
+		return math.MaxInt64
+	}
+	sample, err := p.Peek(peekSize)
+	if err != nil {
+		return math.MinInt64 // the next read says what is wrong
+	}
+	var e accesslog.Entry
+	for len(sample) > 0 {
+		line := sample
+		if i := bytes.IndexByte(sample, '\n'); i >= 0 {
+			line, sample = sample[:i], sample[i+1:]
+		} else {
+			sample = nil
+		}
+		if _, err := p.peek.Parse(bytes.TrimSuffix(line, []byte("\r")), &e); err == nil && e.HasTime {
+			return e.End
+		}
+	}
+	return math.MinInt64
+}
+
+// run drives the work. The goroutine that calls it puts batches in order.
+func (r *replayer) run(ctx context.Context) (*Audit, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	depth := 2 * r.cfg.Parallel
+	work, order := make(chan *task), make(chan *task, depth)
+	free := make(chan []byte, depth+2)
+
+	var wg sync.WaitGroup
+	var readErr error
+	wg.Add(1)
+	go func() {
+		defer wg.Done()
+		defer close(work)
+		defer close(order)
+		readErr = r.read(ctx, work, order, free)
+	}()
+	for _, d := range r.decoders {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for t := range work {
+				t.done <- d.decode(t.part.number, t.block)
+			}
+		}()
+	}
+	names := &names{reg: r.reg, ring: r.cfg.Keys, claimedAt: r.shared.claimedAt}
+	sum := newShards(r.cfg.Parallel, r.shared.ledger, aggregate.NewSummary(names, &r.cfg.Budget))
+	for t := range order {
+		r.order(t, sum, free)
+	}
+	sum.finish()
+	wg.Wait()
+	if readErr != nil {
+		return nil, readErr
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, errors.New("interrupted")
+	}
+	return r.audit(sum, names), nil
+}
+
+// read hands out the blocks of all files, always of the one whose next line was
+// written first.
+func (r *replayer) read(ctx context.Context, work, order chan<- *task, free <-chan []byte) error {
+	open := slices.Clone(r.files)
+	for len(open) > 0 {
+		p := slices.MinFunc(open, func(a, b *partition) int {
+			switch {
+			case a.next < b.next:
+				return -1
+			case a.next > b.next:
+				return 1
+			}
+			return a.number - b.number
+		})
+		var buf []byte
+		select {
+		case buf = <-free:
+		default:
+		}
+		t := &task{part: p, done: make(chan *batch, 1)}
+		block, err := p.Next(blockSize, buf)
+		switch {
+		case errors.Is(err, io.EOF):
+			t.last = true
+			p.Close()
+			open = slices.DeleteFunc(open, func(x *partition) bool { return x == p })
+		case err != nil:
+			return err
+		default:
+			t.block = p.joined.join(block)
+			if len(open) > 1 {
+				p.next = p.nextStamp()
+			}
+		}
+		select {
+		case order <- t:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if t.last {
+			continue
+		}
+		select {
+		case work <- t:
+		case <-ctx.Done():
+			t.done <- nil
+			return ctx.Err()
+		}
+		if r.progress != nil {
+			var n int64
+			for _, f := range r.files {
+				n += f.Read()
+			}
+			r.progress(n)
+		}
+	}
+	return nil
+}
+
+// order takes the next batch in the order of positions.
+func (r *replayer) order(t *task, sum *shards, free chan<- []byte) {
+	p := t.part
+	if t.last {
+		p.ended = true
+		if j := p.joined; j != nil {
+			r.lines += j.extra
+			r.count(accesslog.RejectCut, j.joiner.Pending())
+			r.count(accesslog.RejectTooLong, j.joiner.Dropped())
+		}
+		return
+	}
+	b := <-t.done
+	if b == nil {
+		return
+	}
+	r.reg.add(b)
+	for i := range b.samples {
+		r.sample(p, b, &b.samples[i])
+	}
+	r.lines += b.lines
+	r.bytes += int64(len(b.block.Data))
+	for k, n := range b.ignored {
+		r.ignored[k] += n
+	}
+	for k, n := range b.quarantined {
+		r.quarantined[k] += n
+	}
+	mark := p.mark
+	p.mark = max(p.mark, b.maxLog)
+	p.line += b.numbered
+	sum.send(&job{
+		batch: b, mark: mark, to: r.closeable(),
+		routes: r.reg.routeOf[b.decoder], peers: r.reg.peerOf[b.decoder],
+		done: func() {
+			select {
+			case free <- b.block.Data:
+			default:
+			}
+			select {
+			case r.shared.spare <- b:
+			default:
+			}
+		},
+	})
+}
+
+func (r *replayer) count(reason accesslog.Reject, n int) {
+	if n > 0 {
+		r.quarantined[string(reason)] += uint64(n)
+	}
+}
+
+// closeable is the tick before which every tick of the scope may be closed: those
+// that lie one lateness below the watermark of every file.
+func (r *replayer) closeable() int64 {
+	low := int64(math.MaxInt64)
+	for _, p := range r.files {
+		if !p.ended {
+			low = min(low, max(p.mark, p.first))
+		}
+	}
+	if low == math.MinInt64 || low == math.MaxInt64 {
+		return math.MinInt64
+	}
+	return (low-int64(r.cfg.Lateness))/1e9 + 1
+}
+
+// sample gives a quarantined line its place in the file, unless enough of its
+// reason are known.
+func (r *replayer) sample(p *partition, b *batch, q *Quarantined) {
+	same := 0
+	for i := range r.samples {
+		if r.samples[i].Reason == q.Reason {
+			same++
+		}
+	}
+	if same >= samplesPerReason {
+		return
+	}
+	q.Source = p.Name()
+	if refs := b.block.Refs; refs != nil {
+		q.Line, q.Offset = refs[q.Line].Line, refs[q.Line].Offset
+	} else {
+		q.Offset = b.block.Offset + lineStart(b.block.Data, q.Line)
+		q.Line += p.line + 1
+	}
+	r.samples = append(r.samples, *q)
+}
+
+func lineStart(data []byte, line int64) (at int64) {
+	for ; line > 0; line-- {
+		at += int64(bytes.IndexByte(data[at:], '\n')) + 1
+	}
+	return at
+}
+
+func (r *replayer) audit(sum *shards, names *names) *Audit {
+	in := aggregate.Input{
+		Lines: uint64(r.lines), Bytes: uint64(r.bytes), Ignored: r.ignored, Quarantined: r.quarantined,
+	}
+	names.vary(r.decoders)
+	a := &Audit{Report: sum.report(in, r.cfg.Worst), Quarantined: r.samples}
+	for _, p := range r.files {
+		a.Formats = append(a.Formats, p.format)
+	}
+	return a
+}
