@@ -115,9 +115,6 @@ type Arrival struct {
 	// AttemptsLeft is the carried budget, NoBudget if none.
 	AttemptsLeft uint8
 	Flags        Flags
-
-	// Key is the text of the key, for Config.KeyHash; it is not kept.
-	Key []byte
 }
 
 // NoBudget is the AttemptsLeft of an arrival that carries none. Carried values

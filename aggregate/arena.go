@@ -64,12 +64,3 @@ func (a *arena) release(b block) {
 		k.free = append(k.free, uint32(b&(1<<blockBits-1)))
 	}
 }
-
-// grow moves a block's words into one at least twice as large.
-func (a *arena) grow(b block) block {
-	old := a.words(b)
-	bigger := a.alloc(2 * len(old))
-	copy(a.words(bigger), old)
-	a.release(b)
-	return bigger
-}

@@ -2,43 +2,70 @@ package aggregate
 
 import "github.com/targetside/auditor/keys"
 
+// counter names one of the plain sums of Counts.
+type counter uint8
+
+// What is counted. "First" is the first within the horizon.
+const (
+	// What almost every arrival raises some of stands together, so that counting
+	// one touches little memory.
+	nArrivals counter = iota
+	nVerified
+	nAnswers
+	nVisible
+	nSuccess
+	nGood // successes that were neither cut off nor late
+	nRefused
+	nOriginals      // opened an episode
+	nPeerFirsts     // first of their question by their peer
+	nFailedArrivals // of questions whose first arrival failed
+	nFailedOriginals
+	nFailedPeerFirsts
+	nAnswered
+	nSamePeer // repeats whose previous arrival came by the same peer
+	nAfterGone
+	nAfterError
+	nAfterOverload
+	nAfterSuccess
+	nHopNumbered  // carried an attempt number of the adjacent hop
+	nHopOnes      // number 1
+	nHopOnesKnown // number 1, attributable
+	nHopFirsts    // the first of those of their question (and peer, in a view by peer)
+	nStale
+	nExpired
+	nDeadAnswers // answers that nobody was there to read
+
+	nAfterFlight
+	nClaimed
+	nOriginalsClaimed
+	nPeerFirstsClaimed
+	nOrphanAttempts
+	nReopened
+	nHopTrusted      // a hop number that the source vouches for
+	nOriginNumbered  // carried an attempt number of the originator
+	nOriginNumbers   // the first of their question and number
+	nOriginQuestions // the first of their question with a number
+	nFrontRecords    // records of loggers in front
+	nFrontArrivals
+	nOverspent
+	nNotDecremented
+	nIncreased
+	nRetryShown
+	nRetryAsked
+	nRetryReturned
+	nRetryEarly
+	nDoubleSuccess
+
+	nDepartures                                            // one for each Departure
+	nUnattributable = nDepartures + counter(numDepartures) // one for each reason
+	numCounters     = nUnattributable + counter(keys.NumReasons)
+)
+
 // Counts is what was counted over one row: plain sums, which add over shards and
 // over rows, and histograms. The ratios of a report are formed from sums only at
 // the end (see Measure).
 type Counts struct {
-	Arrivals, Verified, Claimed uint64
-	Unattributable              [keys.NumReasons]uint64
-
-	// Originals opened an episode; PeerFirsts were the question's first by their
-	// peer; both with their share of claimed keys.
-	Originals, OriginalsClaimed   uint64
-	PeerFirsts, PeerFirstsClaimed uint64
-	OrphanAttempts, Reopened      uint64
-
-	// Of questions whose first arrival (within the horizon) failed.
-	FailedArrivals, FailedOriginals, FailedPeerFirsts uint64
-
-	// Hop numbers: arrivals with one, with number 1, with one that the source
-	// vouches for; attributable ones with number 1, and how many of those were
-	// the first with it of their question (by their peer, in a view by peer).
-	HopNumbered, HopOnes, HopTrusted uint64
-	HopOnesKnown, HopFirsts          uint64
-	// Originator's numbers: arrivals with one, distinct (question, number),
-	// questions with one.
-	OriginNumbered, OriginNumbers, OriginQuestions uint64
-	// Records of loggers in front, and the arrivals inside them.
-	FrontRecords, FrontArrivals uint64
-
-	SamePeer                                                        uint64
-	AfterGone, AfterError, AfterOverload, AfterSuccess, AfterFlight uint64
-	Overspent, NotDecremented, Increased                            uint64
-	RetryShown, RetryAsked, RetryReturned, RetryEarly               uint64
-	Stale, Answered, DoubleSuccess                                  uint64
-
-	Answers, Refused, Success, Visible, Expired uint64
-	Departures                                  [numDepartures]uint64
-	// Good are successes that were neither cut off nor late.
-	Good uint64
+	n [numCounters]uint64
 	// Nanoseconds in system: of answers for nobody, of all, of repeats.
 	Dead, Busy, Repeat int64
 
@@ -86,56 +113,9 @@ func beyond(list []Carry, back int64) (c Carry) {
 // Merge adds everything that o counted; both must be of the same row, or of rows
 // whose carries were settled before (see Settle).
 func (c *Counts) Merge(o *Counts) {
-	c.Arrivals += o.Arrivals
-	c.Verified += o.Verified
-	c.Claimed += o.Claimed
-	for i := range c.Unattributable {
-		c.Unattributable[i] += o.Unattributable[i]
+	for i, n := range o.n {
+		c.n[i] += n
 	}
-	c.Originals += o.Originals
-	c.OriginalsClaimed += o.OriginalsClaimed
-	c.PeerFirsts += o.PeerFirsts
-	c.PeerFirstsClaimed += o.PeerFirstsClaimed
-	c.OrphanAttempts += o.OrphanAttempts
-	c.Reopened += o.Reopened
-	c.FailedArrivals += o.FailedArrivals
-	c.FailedOriginals += o.FailedOriginals
-	c.FailedPeerFirsts += o.FailedPeerFirsts
-	c.HopNumbered += o.HopNumbered
-	c.HopOnes += o.HopOnes
-	c.HopTrusted += o.HopTrusted
-	c.HopOnesKnown += o.HopOnesKnown
-	c.HopFirsts += o.HopFirsts
-	c.OriginNumbered += o.OriginNumbered
-	c.OriginNumbers += o.OriginNumbers
-	c.OriginQuestions += o.OriginQuestions
-	c.FrontRecords += o.FrontRecords
-	c.FrontArrivals += o.FrontArrivals
-	c.SamePeer += o.SamePeer
-	c.AfterGone += o.AfterGone
-	c.AfterError += o.AfterError
-	c.AfterOverload += o.AfterOverload
-	c.AfterSuccess += o.AfterSuccess
-	c.AfterFlight += o.AfterFlight
-	c.Overspent += o.Overspent
-	c.NotDecremented += o.NotDecremented
-	c.Increased += o.Increased
-	c.RetryShown += o.RetryShown
-	c.RetryAsked += o.RetryAsked
-	c.RetryReturned += o.RetryReturned
-	c.RetryEarly += o.RetryEarly
-	c.Stale += o.Stale
-	c.Answered += o.Answered
-	c.DoubleSuccess += o.DoubleSuccess
-	c.Answers += o.Answers
-	c.Refused += o.Refused
-	c.Success += o.Success
-	c.Visible += o.Visible
-	c.Expired += o.Expired
-	for i := range c.Departures {
-		c.Departures[i] += o.Departures[i]
-	}
-	c.Good += o.Good
 	c.Dead += o.Dead
 	c.Busy += o.Busy
 	c.Repeat += o.Repeat
@@ -171,9 +151,9 @@ func (c *Counts) Settle(back int64) {
 // the counts are of: those that opened in it, and those under way when it began.
 // Of a peer's counts it is the number of distinct questions by that peer.
 func (c *Counts) Distinct(byPeer bool) uint64 {
-	n := c.Originals
+	n := c.n[nOriginals]
 	if byPeer {
-		n = c.PeerFirsts
+		n = c.n[nPeerFirsts]
 	}
 	return n + beyond(c.Carried, 0).N
 }

@@ -5,204 +5,172 @@ import "github.com/targetside/auditor/keys"
 // effect is everything that one arrival changes in the counts, worked out once
 // and then added to the row of each view.
 type effect struct {
-	dims     Dims
-	tick     int64
-	duration int64
-	flags    Flags
-	num      uint8
-	class    keys.Class
-	reason   keys.Reason
-	asked    bool
+	dims Dims
+	tick int64
 
-	// The rest is of attributable arrivals only; "prev" is the previous arrival
-	// of the question, within the horizon.
-	original    bool
+	one  [maxOnes]counter // counters that go up by one, in every view
+	ones int
+
+	dead, busy, repeat int64
+
+	// Of attributable arrivals only; "previous" is within the horizon.
+	known       bool
+	claimed     bool
 	failedFirst bool // the first arrival within the horizon failed
+	original    bool
 	gap         int64
-	prevTick    int64
-	prevOutcome Outcome
-	prevGone    bool
-	inFlight    bool
-	samePeer    bool
+	prevTick    int64 // of the previous arrival, unless original
+	peerFirst   bool
+	peerTick    int64 // of the peer's previous arrival, unless peerFirst
 
-	peerFirst bool
-	peerTick  int64 // of the peer's previous arrival, unless peerFirst
-
+	hopOne                 bool
 	hopFirst, hopPeerFirst bool
-	hopTick                int64 // of the previous arrival with hop number 1
-	hopPeerTick            int64
+	hopTick, hopPeerTick   int64 // of the previous arrival with number 1
 
-	newNumber, firstNumber   bool
-	overspent, notLess, more bool
-	answered, secondSuccess  bool
+	answered bool
+}
+
+// maxOnes is more than the counters that one arrival can raise.
+const maxOnes = 40
+
+func (e *effect) count(c counter) {
+	e.one[e.ones] = c
+	e.ones++
+}
+
+func (e *effect) countIf(yes bool, c counter) {
+	e.one[e.ones] = c
+	if yes {
+		e.ones++
+	}
+}
+
+// begin works out what an arrival changes by itself, whatever its question.
+func (e *effect) begin(dims Dims, tick int64, f *filed) {
+	*e = effect{dims: dims, tick: tick, busy: unpackDuration(f.dur)}
+	e.count(nArrivals)
+	flags := f.flags
+	outcome, departure := flags.outcome(), flags.departure()
+	gone := departure != StillThere
+	e.countIf(gone, nDepartures+counter(departure))
+	late := flags&Expired != 0 && !gone
+	answer := flags&Refused == 0 && departure != BeforeResponse
+	e.countIf(flags&Visible != 0, nVisible)
+	e.countIf(flags&Refused != 0, nRefused)
+	e.countIf(answer, nAnswers)
+	if gone || late {
+		e.dead = e.busy
+		e.countIf(late, nExpired)
+		e.countIf(answer, nDeadAnswers)
+	}
+	if outcome == OutcomeSuccess {
+		e.count(nSuccess)
+		e.countIf(!gone && !late, nGood)
+	}
+	e.countIf(flags&Stale != 0, nStale)
+	e.countIf(flags&RetryShown != 0, nRetryShown)
+	e.countIf(f.retry != 0, nRetryAsked)
+	if flags&InFront != 0 {
+		e.count(nFrontArrivals)
+		e.countIf(flags&Head != 0, nFrontRecords)
+	}
+	if f.num > 0 && flags&OriginScope == 0 {
+		e.count(nHopNumbered)
+		e.countIf(f.num == 1, nHopOnes)
+		e.countIf(flags&TrustedHop != 0, nHopTrusted)
+	}
+}
+
+// attributed adds what every attributable arrival counts.
+func (e *effect) attributed(f *filed, verified bool) {
+	e.known, e.claimed = true, !verified
+	e.countIf(verified, nVerified)
+	e.countIf(!verified, nClaimed)
+	if f.num > 0 {
+		e.hopOne = f.num == 1 && f.flags&OriginScope == 0
+		e.countIf(e.hopOne, nHopOnesKnown)
+		e.countIf(f.flags&OriginScope != 0, nOriginNumbered)
+	}
+}
+
+// unattributed adds why an arrival could not be attributed.
+func (e *effect) unattributed(reason keys.Reason) { e.count(nUnattributable + counter(reason)) }
+
+// after counts a repeat by what the previous arrival got.
+func (e *effect) after(prev Outcome, gone, inFlight bool) {
+	switch {
+	case inFlight:
+		e.count(nAfterFlight)
+	case gone:
+		e.count(nAfterGone)
+	case prev == OutcomeOverload:
+		e.count(nAfterOverload)
+	case prev == OutcomeError:
+		e.count(nAfterError)
+	case prev == OutcomeSuccess:
+		e.count(nAfterSuccess)
+	}
+}
+
+// settled turns what was found out about the question into counts.
+func (e *effect) settled() {
+	if e.original {
+		e.count(nOriginals)
+		e.countIf(e.claimed, nOriginalsClaimed)
+		e.countIf(e.failedFirst, nFailedOriginals)
+	} else {
+		e.repeat = e.busy
+	}
+	e.countIf(e.failedFirst, nFailedArrivals)
+	e.countIf(e.answered, nAnswered)
+	if e.peerFirst {
+		e.count(nPeerFirsts)
+		e.countIf(e.claimed, nPeerFirstsClaimed)
+		e.countIf(e.failedFirst, nFailedPeerFirsts)
+	}
 }
 
 // add books the effect in a row of a view.
 func (c *Counts) add(e *effect, v *View) {
-	c.Arrivals++
-	f := e.flags
-	outcome, departure := f.outcome(), f.departure()
-	c.Busy += e.duration
-	c.Departures[departure]++
-	if f&Visible != 0 {
-		c.Visible++
+	for _, i := range e.one[:e.ones] {
+		c.n[i]++
 	}
-	if f&Refused != 0 {
-		c.Refused++
-	} else if departure != BeforeResponse {
-		c.Answers++
-	}
-	gone, expired := departure != StillThere, f&Expired != 0 && departure == StillThere
-	if expired {
-		c.Expired++
-	}
-	if gone || expired {
-		c.Dead += e.duration
-	}
-	if outcome == OutcomeSuccess {
-		c.Success++
-		if !gone && !expired {
-			c.Good++
-		}
-	}
-	if f&Stale != 0 {
-		c.Stale++
-	}
-	if f&RetryShown != 0 {
-		c.RetryShown++
-	}
-	if e.asked {
-		c.RetryAsked++
-	}
-	if f&InFront != 0 {
-		c.FrontArrivals++
-		if f&Head != 0 {
-			c.FrontRecords++
-		}
-	}
-	hop := e.num > 0 && f&OriginScope == 0
-	if hop {
-		c.HopNumbered++
-		if e.num == 1 {
-			c.HopOnes++
-		}
-		if f&TrustedHop != 0 {
-			c.HopTrusted++
-		}
-	}
-	if e.class == keys.Unattributable {
-		c.Unattributable[e.reason]++
+	c.Busy += e.busy
+	c.Dead += e.dead
+	if !e.known {
 		return
 	}
-	claimed := e.class == keys.Claimed
-	if claimed {
-		c.Claimed++
-	} else {
-		c.Verified++
+	if !e.original {
+		c.Repeat += e.repeat
+		c.Gaps.addGap(e.gap)
 	}
-	c.addQuestion(e, v, claimed)
-	if hop && e.num == 1 {
-		c.HopOnesKnown++
+	if e.hopOne {
 		first, prev := e.hopFirst, e.hopTick
 		if v.ByPeer {
 			first, prev = e.hopPeerFirst, e.hopPeerTick
 		}
 		if first {
-			c.HopFirsts++
+			c.n[nHopFirsts]++
 		} else if back := v.rowsBetween(prev, e.tick); back > 0 {
 			c.HopCarried = carry(c.HopCarried, Carry{Rows: back, N: 1})
 		}
 	}
-	if e.num > 0 && f&OriginScope != 0 {
-		c.OriginNumbered++
-		if e.newNumber {
-			c.OriginNumbers++
-		}
-		if e.firstNumber {
-			c.OriginQuestions++
-		}
-	}
-}
-
-// addQuestion books what depends on the question's other arrivals.
-func (c *Counts) addQuestion(e *effect, v *View, claimed bool) {
-	if e.failedFirst {
-		c.FailedArrivals++
-	}
-	if e.original {
-		c.Originals++
-		if claimed {
-			c.OriginalsClaimed++
-		}
-		if e.failedFirst {
-			c.FailedOriginals++
-		}
-		if e.num >= 2 {
-			c.OrphanAttempts++
-		}
-		if e.flags&Reopening != 0 {
-			c.Reopened++
-		}
-	} else {
-		c.addRepeat(e)
-	}
-	if e.peerFirst {
-		c.PeerFirsts++
-		if claimed {
-			c.PeerFirstsClaimed++
-		}
-		if e.failedFirst {
-			c.FailedPeerFirsts++
-		}
-	}
-	isNew, prev := e.original, e.prevTick
+	first, prev := e.original, e.prevTick
 	if v.ByPeer {
-		isNew, prev = e.peerFirst, e.peerTick
+		first, prev = e.peerFirst, e.peerTick
 	}
-	if back := v.rowsBetween(prev, e.tick); !isNew && back > 0 {
+	if first {
+		return
+	}
+	if back := v.rowsBetween(prev, e.tick); back > 0 {
 		x := Carry{Rows: back, N: 1}
-		if claimed {
+		if e.claimed {
 			x.Claimed = 1
 		}
 		if e.failedFirst {
 			x.Failed = 1
 		}
 		c.Carried = carry(c.Carried, x)
-	}
-	if e.answered {
-		c.Answered++
-	}
-	if e.secondSuccess {
-		c.DoubleSuccess++
-	}
-	if e.overspent {
-		c.Overspent++
-	}
-	if e.notLess {
-		c.NotDecremented++
-	}
-	if e.more {
-		c.Increased++
-	}
-}
-
-func (c *Counts) addRepeat(e *effect) {
-	c.Repeat += e.duration
-	c.Gaps.addGap(e.gap)
-	if e.samePeer {
-		c.SamePeer++
-	}
-	switch {
-	case e.inFlight:
-		c.AfterFlight++
-	case e.prevGone:
-		c.AfterGone++
-	case e.prevOutcome == OutcomeOverload:
-		c.AfterOverload++
-	case e.prevOutcome == OutcomeError:
-		c.AfterError++
-	case e.prevOutcome == OutcomeSuccess:
-		c.AfterSuccess++
 	}
 }
 

@@ -1,84 +1,92 @@
 package aggregate
 
-// fans counts, per key, over how many questions it fans out: a key that calls
-// three operations asks three questions. It follows episodes: a key's count ends
-// when none of its questions is remembered any more.
+import "slices"
+
+// family is the live questions of one key, when it has several: a key that calls
+// three operations asks three questions. Most keys ask one, and have none.
 //
-// Most keys ask one question. Those cost one slot of an index; counters are made
-// for a key when its second question opens.
-type fans struct {
-	single index // of questions, by key
-	multi  map[fanKey]fan
+// A family also counts the key's fan-out. That follows episodes: it begins when
+// a question of the key opens one while none has any, and ends, and is reported,
+// when the last is over.
+type family struct {
+	members []uint32
+	byRest  map[uint64]uint32 // of many members, by ID.Rest
+	fans    []fan             // of the whole dependency first, then by route
 }
 
-// fanKey is a key and a route of it; allRoutes stands for the whole dependency.
-type fanKey struct {
-	key   uint64
-	route uint32
+// fan counts the questions that are in an episode, and all since the first.
+type fan struct {
+	route          uint32
+	live, distinct uint32
 }
 
-const allRoutes = ^uint32(0)
+const (
+	allRoutes = ^uint32(0)
 
-// fan counts the questions of a key that are remembered, and all since the first
-// of them.
-type fan struct{ live, distinct uint32 }
+	// manyMembers is how many questions of one key are looked through one by one.
+	manyMembers = 16
+)
 
-func newFans() fans { return fans{multi: map[fanKey]fan{}} }
-
-// keyHash spreads the bits of a key's hash as ID.hash does.
-func keyHash(key uint64) uint64 {
-	key *= 0x9e3779b97f4a7c15
-	return key ^ key>>32
-}
-
-// opened counts a question that opened an episode.
-func (f *fans) opened(t *questions, i uint32) {
-	q := t.at(i)
-	key := q.id.Key
-	if len(f.multi) > 0 {
-		if _, ok := f.multi[fanKey{key, allRoutes}]; ok {
-			f.more(key, q.route)
-			return
+func (f *family) find(t *questions, rest uint64) (uint32, bool) {
+	if f.byRest != nil {
+		i, ok := f.byRest[rest]
+		return i, ok
+	}
+	for _, i := range f.members {
+		if t.at(i).id.Rest == rest {
+			return i, true
 		}
 	}
-	h := keyHash(key)
-	other, ok := f.single.find(h, func(j uint32) bool { return t.at(j).id.Key == key })
-	if !ok {
-		f.single.insert(h, i, func(j uint32) uint64 { return keyHash(t.at(j).id.Key) })
-		return
-	}
-	f.single.remove(h, other)
-	f.more(key, t.at(other).route)
-	f.more(key, q.route)
+	return 0, false
 }
 
-func (f *fans) more(key uint64, route uint16) {
-	for _, k := range [...]fanKey{{key, allRoutes}, {key, uint32(route)}} {
-		x := f.multi[k]
-		f.multi[k] = fan{x.live + 1, x.distinct + 1}
-	}
-}
-
-// closed takes a question out whose episode is over. Where it was the last of
-// its key, or of its key's on that route, it reports how many there had been.
-func (f *fans) closed(t *questions, i uint32, report func(n uint32, wide bool)) {
-	q := t.at(i)
-	key := q.id.Key
-	if len(f.multi) > 0 {
-		if _, ok := f.multi[fanKey{key, allRoutes}]; ok {
-			for _, k := range [...]fanKey{{key, allRoutes}, {key, uint32(q.route)}} {
-				x := f.multi[k]
-				if x.live--; x.live > 0 {
-					f.multi[k] = x
-					continue
-				}
-				delete(f.multi, k)
-				report(x.distinct, k.route == allRoutes)
-			}
-			return
+func (f *family) add(t *questions, i uint32) {
+	f.members = append(f.members, i)
+	switch {
+	case f.byRest != nil:
+		f.byRest[t.at(i).id.Rest] = i
+	case len(f.members) > manyMembers:
+		f.byRest = map[uint64]uint32{}
+		for _, m := range f.members {
+			f.byRest[t.at(m).id.Rest] = m
 		}
 	}
-	f.single.remove(keyHash(key), i)
-	report(1, false)
-	report(1, true)
+}
+
+func (f *family) remove(t *questions, i uint32) {
+	at := slices.Index(f.members, i)
+	last := len(f.members) - 1
+	f.members[at] = f.members[last]
+	f.members = f.members[:last]
+	delete(f.byRest, t.at(i).id.Rest)
+}
+
+func (f *family) fan(route uint32) *fan {
+	for i := range f.fans {
+		if f.fans[i].route == route {
+			return &f.fans[i]
+		}
+	}
+	f.fans = append(f.fans, fan{route: route})
+	return &f.fans[len(f.fans)-1]
+}
+
+// opened counts a member that opened an episode.
+func (f *family) opened(route uint16) {
+	for _, r := range [...]uint32{allRoutes, uint32(route)} {
+		x := f.fan(r)
+		x.live++
+		x.distinct++
+	}
+}
+
+// closed counts a member whose episode is over, and reports what ended with it.
+func (f *family) closed(route uint16, report func(n uint32, wide bool)) {
+	for _, r := range [...]uint32{allRoutes, uint32(route)} {
+		x := f.fan(r)
+		if x.live--; x.live == 0 {
+			report(x.distinct, r == allRoutes)
+			x.distinct = 0
+		}
+	}
 }

@@ -51,9 +51,9 @@ func (h *Histogram) merge(o *Histogram) {
 	for _, at := range o.noted {
 		h.add(uint32(at), 0)
 	}
-	for at, n := range o.many {
-		if n > 0 {
-			h.grow(uint32(at))
+	if n := len(o.many); n > 0 {
+		h.grow(uint32(n - 1))
+		for at, n := range o.many {
 			h.many[at] += n
 			h.n += n
 		}

@@ -20,7 +20,9 @@ const (
 	timeMask = 1<<timeBits - 1
 )
 
-func stamp(ns int64) uint64 { return uint64(floorDiv(ns, 1000)) & timeMask }
+func stamp(ns int64) uint64 { return stampOf(ns, 1e3) }
+
+func stampOf(ns, unit int64) uint64 { return uint64(floorDiv(ns, unit)) & timeMask }
 
 // ago is how long before now (Unix ns) a stamp was, in microseconds.
 func ago(now int64, s uint64) int64 { return int64((stamp(now) - s) & timeMask) }
@@ -87,10 +89,11 @@ func dropOldest(w []uint64) {
 type property uint8
 
 const (
-	seenPeer     property = iota // value: the peer; has counts
-	seenFirstTry                 // hop number 1, value: the peer
-	seenNumber                   // value: an originator's attempt number
-	seenLeft                     // value: a carried budget
+	noProperty   property = iota
+	seenPeer              // value: the peer; has counts
+	seenFirstTry          // hop number 1, value: the peer
+	seenNumber            // value: an originator's attempt number
+	seenLeft              // value: a carried budget
 	seenSuccess
 )
 
@@ -114,13 +117,14 @@ func (r record) set(p property, value, left uint8, start int64) {
 
 func (r record) setCounts(count, ordinal uint32) { r.w[1] = uint64(count)<<32 | uint64(ordinal) }
 
-// records returns what q has in seen, two words a record.
+// records returns what q has in seen, two words a record. The rest of the block
+// is empty: its records' first words are 0.
 func (a *arena) records(q *question) []uint64 {
 	w := a.words(q.seen)
-	if w == nil {
-		return nil
+	for len(w) > 0 && w[len(w)-2] == 0 {
+		w = w[:len(w)-2]
 	}
-	return w[1 : 1+2*w[0]]
+	return w
 }
 
 func (a *arena) seenOf(q *question, p property, value uint8) record {
@@ -138,20 +142,17 @@ func (a *arena) remember(q *question, p property, value uint8) record {
 	if r := a.seenOf(q, p, value); r.ok() {
 		return r
 	}
+	n := len(a.records(q))
 	w := a.words(q.seen)
-	switch {
-	case w == nil:
-		q.seen = a.alloc(4)
-		w = a.words(q.seen)
-		w[0] = 0
-	case int(1+2*w[0]+2) > len(w):
-		q.seen = a.grow(q.seen)
-		w = a.words(q.seen)
+	if n == len(w) {
+		bigger := a.alloc(max(2, 2*n))
+		to := a.words(bigger)
+		clear(to[copy(to, w):])
+		a.release(q.seen)
+		q.seen, w = bigger, to
 	}
-	at := 1 + 2*w[0]
-	w[0]++
-	w[at], w[at+1] = uint64(p)<<56|uint64(value)<<48, 0
-	return record{w[at : at+2]}
+	w[n], w[n+1] = (uint64(p)<<8|uint64(value))<<48, 0
+	return record{w[n : n+2]}
 }
 
 // forget gives a question's history back.

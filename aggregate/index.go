@@ -2,14 +2,20 @@ package aggregate
 
 import "math/bits"
 
-// index finds entries of a table by the hash of their keys. It is an array of
-// small open-addressing tables, each grown on its own and by a quarter, so that
-// no insertion waits for more than one of them and little room stands empty.
+// index finds entries of a table by their keys' hashes. It is an array of
+// small open-addressing tables, each grown on its own, so that no insertion waits
+// for more than one of them.
 //
 // A slot holds seven bits of the hash and the number of the entry; a look-up
 // reads an entry only when those bits agree.
 type index struct {
 	segs [segments]segment
+}
+
+// spread gives the bits of a key's hash that are used here.
+func spread(key uint64) uint64 {
+	key *= 0x9e3779b97f4a7c15
+	return key ^ key>>32
 }
 
 const (
@@ -40,16 +46,17 @@ func (x *index) place(h uint64) (s *segment, pos int, tag uint32) {
 	return s, int(p), uint32(h) << (32 - slotTagBits)
 }
 
-// find returns the entry with hash h for which same is true.
-func (x *index) find(h uint64, same func(uint32) bool) (uint32, bool) {
-	s, pos, tag := x.place(h)
+// find returns the entry of a key.
+func (x *index) find(t *questions, key uint64) (uint32, bool) {
+	s, pos, tag := x.place(spread(key))
 	for range s.slots {
 		v := s.slots[pos]
 		if v == slotEmpty {
 			return 0, false
 		}
 		if v != slotGone && v&slotTagMask == tag {
-			if i := v&^slotTagMask - slotBase; same(i) {
+			i := v&^slotTagMask - slotBase
+			if t.at(i).id.Key == key {
 				return i, true
 			}
 		}
@@ -60,15 +67,15 @@ func (x *index) find(h uint64, same func(uint32) bool) (uint32, bool) {
 	return 0, false
 }
 
-// insert adds entry i, which must not be there. hashOf gives the hash of any
-// entry that was inserted before.
-func (x *index) insert(h uint64, i uint32, hashOf func(uint32) uint64) {
+// insert adds entry i, which must not be there.
+func (x *index) insert(t *questions, i uint32) {
 	if i > maxEntries-slotBase {
 		panic("aggregate: more live questions than one shard can number")
 	}
+	h := spread(t.at(i).id.Key)
 	s, _, _ := x.place(h)
 	if 5*(s.live+s.gone+1) > 4*len(s.slots) {
-		x.grow(s, hashOf)
+		x.grow(t, s)
 	}
 	x.put(h, i)
 	s.live++
@@ -90,21 +97,21 @@ func (x *index) put(h uint64, i uint32) {
 	}
 }
 
-func (x *index) grow(s *segment, hashOf func(uint32) uint64) {
+func (x *index) grow(t *questions, s *segment) {
 	old := s.slots
-	size := max(8, s.live+s.live/2+4) // two thirds full after growing
+	size := 2*s.live + 8 // half full after growing
 	s.slots, s.gone = make([]uint32, size), 0
 	for _, v := range old {
 		if v >= slotBase && v != slotEmpty && v != slotGone {
 			i := v&^slotTagMask - slotBase
-			x.put(hashOf(i), i)
+			x.put(spread(t.at(i).id.Key), i)
 		}
 	}
 }
 
-// remove takes entry i with hash h out.
-func (x *index) remove(h uint64, i uint32) {
-	s, pos, tag := x.place(h)
+// remove takes entry i out.
+func (x *index) remove(t *questions, i uint32) {
+	s, pos, tag := x.place(spread(t.at(i).id.Key))
 	want := tag | (i + slotBase)
 	for range s.slots {
 		switch s.slots[pos] {

@@ -17,17 +17,17 @@ type Ledger struct {
 	closed int64 // ticks before this one are closed
 	ticks  map[int64]*tick
 	queue  tickQueue
-	last   *tick // the tick of the latest Add
+	near   [nearTicks]*tick // a tick by its number, if it was asked for lately
 
 	table questions
 	arena arena
-	fans  fans
 	views []rows
 	worst worst
 	stats Stats
 
 	order []uint64 // scratch of sorting
 	spare []*tick
+	pages []*page
 	e     effect
 }
 
@@ -47,11 +47,23 @@ type Stats struct {
 // tick is what is known of one second: the arrivals that started in it, the
 // questions to look at when it closes, and the records that were written in it.
 type tick struct {
-	at       int64
-	arrivals []filed
-	due      uint32 // head of the list of questions
-	written  []Event
+	at      int64
+	filed   []*page
+	n       uint32 // arrivals in filed
+	due     uint32 // head of the list of questions
+	written []Event
 }
+
+// page holds arrivals of one tick. Ticks take pages as they need them, so that
+// none has much room to spare.
+type page [pageArrivals]filed
+
+const pageArrivals = 128
+
+func (t *tick) arrival(i uint32) *filed { return &t.filed[i/pageArrivals][i%pageArrivals] }
+
+// nearTicks is how many ticks are found without a search; a power of two.
+const nearTicks = 256
 
 // tickQueue is a heap of the ticks that have something to do.
 type tickQueue []*tick
@@ -75,7 +87,7 @@ func NewLedger(cfg Config) *Ledger {
 	}
 	l := &Ledger{
 		cfg: cfg, margin: cfg.margin(), closed: math.MinInt64,
-		ticks: map[int64]*tick{}, table: newQuestions(), fans: newFans(), worst: newWorst(cfg.Worst),
+		ticks: map[int64]*tick{}, table: newQuestions(), worst: newWorst(cfg.Worst),
 		stats: Stats{First: math.MaxInt64, Last: math.MinInt64, LastLog: math.MinInt64},
 	}
 	for i, v := range cfg.Views {
@@ -99,9 +111,10 @@ func (c *Config) Tick(start, log int64) int64 {
 	return tickOf(max(start, log-(c.Lateness-c.margin())))
 }
 
-// Add files an arrival. It keeps nothing of a but its values. An arrival of a
-// closed tick, or one whose reason is keys.Late, is counted as late at once.
-func (l *Ledger) Add(a *Arrival) {
+// Add files an arrival. key is the text of its key, for Config.KeyHash. It keeps
+// neither a nor key. An arrival of a closed tick, or one whose reason is
+// keys.Late, is counted as late at once.
+func (l *Ledger) Add(a *Arrival, key []byte) {
 	start, flags := a.Start, a.Flags&^(clamped|unattributable)
 	if floor := a.Log - (l.cfg.Lateness - l.margin); start < floor {
 		start, flags = floor, flags|clamped
@@ -139,18 +152,23 @@ func (l *Ledger) Add(a *Arrival) {
 		}
 		q.open++
 		f.owner = i
-		l.worst.offer(q, start, func() [16]byte { return l.cfg.KeyHash(a.Key) })
+		l.worst.offer(q, start, func() [16]byte { return l.cfg.KeyHash(key) })
 	}
 	f.flags = packFlags(flags, a)
 	t := l.tick(at)
-	t.arrivals = append(t.arrivals, f)
+	if t.n%pageArrivals == 0 {
+		t.filed = append(t.filed, l.takePage())
+	}
+	t.n++
+	*t.arrival(t.n - 1) = f
 	l.stats.Open++
 }
 
 // tick returns the open tick at, made if there is none.
 func (l *Ledger) tick(at int64) *tick {
-	if l.last != nil && l.last.at == at {
-		return l.last
+	near := &l.near[at&(nearTicks-1)]
+	if *near != nil && (*near).at == at {
+		return *near
 	}
 	t := l.ticks[at]
 	if t == nil {
@@ -163,7 +181,7 @@ func (l *Ledger) tick(at int64) *tick {
 		l.ticks[at] = t
 		heap.Push(&l.queue, t)
 	}
-	l.last = t
+	*near = t
 	return t
 }
 
@@ -203,7 +221,7 @@ func (l *Ledger) closeTick(t *tick, out *Output) {
 			l.watch(i, q, due)
 		} else {
 			if q.n > 0 {
-				l.endEpisode(i, q, t.at)
+				l.endEpisode(q, t.at)
 			}
 			q.due = none
 			if q.open == 0 {
@@ -213,26 +231,34 @@ func (l *Ledger) closeTick(t *tick, out *Output) {
 		i = next
 	}
 	if len(t.written) > 0 {
-		out.Seconds = append(out.Seconds, Second{At: t.at, Events: slices.Clone(t.written)})
+		out.Seconds = append(out.Seconds, Second{At: t.at, Events: t.written})
 	}
 	heap.Pop(&l.queue)
 	delete(l.ticks, t.at)
-	if l.last == t {
-		l.last = nil
-	}
+	l.near[t.at&(nearTicks-1)] = nil
 	l.closed = t.at + 1
-	*t = tick{due: none, arrivals: recycle(t.arrivals), written: t.written[:0]}
-	if len(l.spare) < 256 {
+	l.pages = append(l.pages, t.filed...)
+	*t = tick{due: none, filed: t.filed[:0]}
+	if len(l.spare) < nearTicks {
 		l.spare = append(l.spare, t)
+	}
+	if keep := l.stats.Open/pageArrivals/8 + sparePages; len(l.pages) > keep {
+		clear(l.pages[keep:])
+		l.pages = l.pages[:keep]
 	}
 }
 
-// recycle keeps a buffer for the next tick unless it is much larger than usual.
-func recycle(b []filed) []filed {
-	if cap(b) > 4096 && len(b) < cap(b)/4 {
-		return nil
+// sparePages is how many pages are kept for the next ticks in any case.
+const sparePages = 64
+
+func (l *Ledger) takePage() *page {
+	n := len(l.pages)
+	if n == 0 {
+		return new(page)
 	}
-	return b[:0]
+	p := l.pages[n-1]
+	l.pages = l.pages[:n-1]
+	return p
 }
 
 func (l *Ledger) watch(i uint32, q *question, at int64) {
@@ -245,8 +271,8 @@ func (l *Ledger) watch(i uint32, q *question, at int64) {
 // count can depend on: where that is equal too, their order changes nothing.
 func (l *Ledger) stepAll(t *tick) {
 	l.order = l.order[:0]
-	for i := range t.arrivals {
-		l.order = append(l.order, uint64(t.arrivals[i].start)<<32|uint64(i))
+	for i := range t.n {
+		l.order = append(l.order, uint64(t.arrival(i).start)<<32|uint64(i))
 	}
 	slices.Sort(l.order)
 	l.stats.Open -= len(l.order)
@@ -256,7 +282,7 @@ func (l *Ledger) stepAll(t *tick) {
 			n++
 		}
 		if n == 1 {
-			l.step(t, &t.arrivals[uint32(rest[0])])
+			l.step(t, t.arrival(uint32(rest[0])))
 		} else {
 			l.stepTied(t, rest[:n])
 		}
@@ -267,7 +293,13 @@ func (l *Ledger) stepAll(t *tick) {
 // stepTied steps arrivals with one start. Copies of one record are among these,
 // and so are the several records of one request.
 func (l *Ledger) stepTied(t *tick, tied []uint64) {
-	at := func(x uint64) *filed { return &t.arrivals[uint32(x)] }
+	at := func(x uint64) *filed { return t.arrival(uint32(x)) }
+	if strangers(t, tied) {
+		for _, x := range tied {
+			l.step(t, at(x))
+		}
+		return
+	}
 	slices.SortFunc(tied, func(x, y uint64) int {
 		a, b := at(x), at(y)
 		return cmp.Or(cmp.Compare(a.text, b.text), cmp.Compare(a.flags.kind(), b.flags.kind()),
@@ -311,6 +343,24 @@ func (l *Ledger) stepTied(t *tick, tied []uint64) {
 	}
 }
 
+// strangers says that no two of a few arrivals can have to do with each other:
+// they are of different questions and of different records.
+func strangers(t *tick, tied []uint64) bool {
+	if len(tied) > 8 {
+		return false
+	}
+	for i, x := range tied {
+		a := t.arrival(uint32(x))
+		for _, y := range tied[:i] {
+			b := t.arrival(uint32(y))
+			if a.text == b.text || a.owner == b.owner && (a.flags|b.flags)&unattributable == 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // length is log time less start.
 func (f *filed) length(l *Ledger) int64 {
 	if f.flags&clamped != 0 {
@@ -342,7 +392,7 @@ func (l *Ledger) step(t *tick, f *filed) {
 	if l.e.original {
 		kind = wasOriginal
 	}
-	if l.e.class == keys.Verified {
+	if !l.e.claimed {
 		kind |= wasVerified
 	}
 	l.book()
@@ -351,11 +401,8 @@ func (l *Ledger) step(t *tick, f *filed) {
 
 func (l *Ledger) countUnattributable(f *filed, at, log int64) {
 	e := &l.e
-	*e = effect{
-		dims: Dims{Route: uint16(f.owner >> 8), Peer: f.peer}, tick: at, flags: f.flags, num: f.num,
-		duration: unpackDuration(f.dur), class: keys.Unattributable, reason: keys.Reason(f.owner),
-		asked: f.retry != 0,
-	}
+	e.begin(Dims{Route: uint16(f.owner >> 8), Peer: f.peer}, at, f)
+	e.unattributed(keys.Reason(f.owner))
 	l.book()
 	l.written(log, e.dims, 0)
 }
@@ -377,11 +424,14 @@ func (l *Ledger) written(log int64, d Dims, kind Event) {
 	}
 }
 
+// Late is Config.Late.
+func (l *Ledger) Late(a *Arrival, watermark int64) bool { return l.cfg.Late(a, watermark) }
+
 // Late says that an arrival comes too late for its tick: the partition that it
 // is of had, before it, a record written a whole lateness after that tick. That
 // depends on the partition alone, so two readers of it agree.
-func (l *Ledger) Late(a *Arrival, watermark int64) bool {
-	return l.cfg.Tick(a.Start, a.Log)*second+l.cfg.Lateness <= watermark
+func (c *Config) Late(a *Arrival, watermark int64) bool {
+	return c.Tick(a.Start, a.Log)*second+c.Lateness <= watermark
 }
 
 // Add adds the tallies of another shard.

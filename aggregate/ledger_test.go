@@ -18,6 +18,7 @@ const testBase = 1_795_000_000 * sec
 func randomArrivals(r *rand.Rand, n int, horizon int64) []Arrival {
 	questions := 1 + r.IntN(max(1, n/3))
 	span := horizon * int64(1+r.IntN(5))
+	fan := 1 + r.IntN(40) // questions of a key
 	grain := []int64{sec, sec / 10, 1e6}[r.IntN(3)]
 	var out []Arrival
 	for range n {
@@ -30,7 +31,7 @@ func randomArrivals(r *rand.Rand, n int, horizon int64) []Arrival {
 			Route:        uint16(1 + q%3),
 			Originator:   uint16(1 + q%2),
 			Peer:         uint8(1 + r.IntN(1+q%4)),
-			Question:     ID{uint64(q/2 + 1), uint64(q + 1)},
+			Question:     ID{uint64(q/fan + 1), uint64(q + 1)},
 			Class:        keys.Verified,
 			Kind:         KindEnd,
 			Outcome:      Outcome(r.IntN(5)),
@@ -83,7 +84,7 @@ func feed(l *Ledger, in []Arrival, lateness int64) *Output {
 	out := new(Output)
 	mark := int64(math.MinInt64)
 	for i := range in {
-		l.Add(&in[i])
+		l.Add(&in[i], nil)
 		if mark = max(mark, in[i].Log); i%7 == 0 {
 			l.Close(floorDiv(mark-lateness, sec), out)
 		}
@@ -138,19 +139,14 @@ func total(out *Output, view int, match func(Dims) bool) *Counts {
 
 // plain is everything of Counts that must agree, in a comparable form.
 func plain(c *Counts) map[string]any {
-	m := map[string]any{}
-	v := reflect.ValueOf(*c)
-	for i := range v.NumField() {
-		switch name := v.Type().Field(i).Name; name {
-		case "Carried", "HopCarried", "FanOut":
-		case "PerQuestion", "Spans", "Gaps":
-			h := v.Field(i).Interface().(Histogram)
-			buckets := map[uint32]uint64{}
-			h.each(func(at uint32, n uint64) { buckets[at] += n })
-			m[name] = fmt.Sprint(buckets, h.n, h.max)
-		default:
-			m[name] = v.Field(i).Interface()
-		}
+	m := map[string]any{"dead": c.Dead, "busy": c.Busy, "repeat": c.Repeat}
+	for i, n := range c.n {
+		m[fmt.Sprint("counter ", i)] = n
+	}
+	for name, h := range map[string]*Histogram{"per question": &c.PerQuestion, "spans": &c.Spans, "gaps": &c.Gaps} {
+		buckets := map[uint32]uint64{}
+		h.each(func(at uint32, n uint64) { buckets[at] += n })
+		m[name] = fmt.Sprint(buckets, h.n, h.max)
 	}
 	return m
 }
@@ -196,6 +192,20 @@ func TestLedgerEqualsTheNaiveModel(t *testing.T) {
 			for peer := uint8(1); peer <= 4; peer++ {
 				compare(t, fmt.Sprint("peer ", peer), total(out, 1, func(d Dims) bool { return d.Peer == peer }),
 					n.counts(func(a *Arrival) bool { return a.Peer == peer }, true))
+			}
+			wantWide, wantNarrow := n.fanOut()
+			gotWide, gotNarrow := map[uint32]int{}, map[uint32]int{}
+			for _, row := range out.Rows {
+				if row.View == 0 {
+					to := gotNarrow
+					if row.Wide {
+						to = gotWide
+					}
+					row.Counts.FanOut.each(func(at uint32, n uint64) { to[uint32(countUpper(at))] += int(n) })
+				}
+			}
+			if !reflect.DeepEqual(gotWide, wantWide) || !reflect.DeepEqual(gotNarrow, wantNarrow) {
+				t.Errorf("fan-out is %v and by route %v, want %v and %v", gotWide, gotNarrow, wantWide, wantNarrow)
 			}
 			compare(t, "windows together", total(out, 2, any), n.counts(func(*Arrival) bool { return true }, false))
 		})
@@ -279,7 +289,7 @@ func TestDistinctOfAnyRange(t *testing.T) {
 			l := NewLedger(Config{Horizon: horizon, Lateness: 60 * sec, Views: []View{{Every: every}, {ByPeer: true, Every: every}}})
 			out := new(Output)
 			for i := range in {
-				l.Add(&in[i])
+				l.Add(&in[i], nil)
 			}
 			l.Finish(out)
 			for range 40 {

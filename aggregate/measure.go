@@ -226,35 +226,36 @@ type scope struct {
 // measure forms the ratios of some counts.
 func (c *Counts) measure(s scope) Measure {
 	var u Unattributable
-	for r, n := range c.Unattributable {
+	for r := range u.Reasons {
+		n := c.n[int(nUnattributable)+r]
 		u.Reasons[r] = n
 		u.Total += n
 	}
-	a := c.Verified + c.Claimed
+	a := c.n[nVerified] + c.n[nClaimed]
 	all := a + u.Total
 	d := c.Distinct(s.byPeer)
 	under := beyond(c.Carried, 0)
-	claimed, failed := c.OriginalsClaimed, c.FailedOriginals
+	claimed, failed := c.n[nOriginalsClaimed], c.n[nFailedOriginals]
 	if s.byPeer {
-		claimed, failed = c.PeerFirstsClaimed, c.FailedPeerFirsts
+		claimed, failed = c.n[nPeerFirstsClaimed], c.n[nFailedPeerFirsts]
 	}
 	verifiedD := d - claimed - under.Claimed
 	m := Measure{
-		Arrivals: c.Arrivals, Attributable: a, Verified: c.Verified, Claimed: c.Claimed,
+		Arrivals: c.n[nArrivals], Attributable: a, Verified: c.n[nVerified], Claimed: c.n[nClaimed],
 		Unattributable: u, Coverage: share(a, all), ReadShare: s.readShare,
-		Questions: d, Originals: c.Originals, Repeats: a - c.Originals,
-		OrphanAttempts: c.OrphanAttempts, Reopened: c.Reopened,
-		LoadFactor: share(a, c.Originals), Amplification: share(a, d),
+		Questions: d, Originals: c.n[nOriginals], Repeats: a - c.n[nOriginals],
+		OrphanAttempts: c.n[nOrphanAttempts], Reopened: c.n[nReopened],
+		LoadFactor: share(a, c.n[nOriginals]), Amplification: share(a, d),
 		WindowShort:           float64(s.seconds) < s.span,
 		AmplificationLow:      bound(all, d+u.Total),
-		AmplificationHigh:     bound(all, less(d, c.Reopened)),
-		StrictLow:             bound(all, verifiedD+u.Total+c.Claimed),
-		StrictHigh:            bound(all, less(verifiedD, c.Reopened)),
-		AmplificationIfFailed: share(c.FailedArrivals, failed+under.Failed),
+		AmplificationHigh:     bound(all, less(d, c.n[nReopened])),
+		StrictLow:             bound(all, verifiedD+u.Total+c.n[nClaimed]),
+		StrictHigh:            bound(all, less(verifiedD, c.n[nReopened])),
+		AmplificationIfFailed: share(c.n[nFailedArrivals], failed+under.Failed),
 		Hops:                  c.hops(a),
-		RepeatAfter:           RepeatAfter{c.AfterGone, c.AfterError, c.AfterOverload, c.AfterSuccess, c.AfterFlight},
-		AttemptBudget:         AttemptBudget{c.Overspent, c.NotDecremented, c.Increased},
-		StaleArrivals:         c.Stale, Answered: c.Answered, DoubleSuccess: c.DoubleSuccess,
+		RepeatAfter:           RepeatAfter{c.n[nAfterGone], c.n[nAfterError], c.n[nAfterOverload], c.n[nAfterSuccess], c.n[nAfterFlight]},
+		AttemptBudget:         AttemptBudget{c.n[nOverspent], c.n[nNotDecremented], c.n[nIncreased]},
+		StaleArrivals:         c.n[nStale], Answered: c.n[nAnswered], DoubleSuccess: c.n[nDoubleSuccess],
 		Responses: c.responses(s.seconds),
 	}
 	h := &c.PerQuestion
@@ -262,8 +263,8 @@ func (c *Counts) measure(s scope) Measure {
 	h.each(func(at uint32, n uint64) { m.PerQuestion.Histogram[strconv.FormatUint(countUpper(at), 10)] += n })
 	m.FanOut = FanOut{c.FanOut.count(0.5), c.FanOut.largest()}
 	m.RetryGap = RetryGap{c.Gaps.seconds(0.5), c.Gaps.seconds(0.9), c.Gaps.seconds(0.99)}
-	if c.RetryShown > 0 {
-		m.RetryAfter = &RetryAfter{c.RetryAsked, c.RetryReturned, c.RetryEarly}
+	if c.n[nRetryShown] > 0 {
+		m.RetryAfter = &RetryAfter{c.n[nRetryAsked], c.n[nRetryReturned], c.n[nRetryEarly]}
 	}
 	return m
 }
@@ -277,24 +278,24 @@ const (
 )
 
 func (c *Counts) hops(attributable uint64) Hops {
-	repeats := attributable - c.Originals
+	repeats := attributable - c.n[nOriginals]
 	h := Hops{
-		Origin:   share(c.OriginNumbers, c.OriginQuestions),
-		Between:  share(c.OriginNumbered, c.OriginNumbers),
-		Logger:   share(c.FrontArrivals, c.FrontRecords),
-		SamePeer: share(c.SamePeer, repeats),
+		Origin:   share(c.n[nOriginNumbers], c.n[nOriginQuestions]),
+		Between:  share(c.n[nOriginNumbered], c.n[nOriginNumbers]),
+		Logger:   share(c.n[nFrontArrivals], c.n[nFrontRecords]),
+		SamePeer: share(c.n[nSamePeer], repeats),
 	}
 	reason := ""
 	switch {
-	case c.HopNumbered == 0:
+	case c.n[nHopNumbered] == 0:
 		reason = noNumbers
-	case repeats > 0 && c.HopNumbered == c.HopOnes && c.HopTrusted < c.HopNumbered:
+	case repeats > 0 && c.n[nHopNumbered] == c.n[nHopOnes] && c.n[nHopTrusted] < c.n[nHopNumbered]:
 		// Either the neighbour makes one attempt, or a proxy between it and the
 		// log wrote the number anew: the two look alike.
 		reason = oneOrRewritten
 	default:
-		h.Adjacent = share(c.HopNumbered, c.HopOnes)
-		h.Above = share(c.HopOnesKnown, c.HopFirsts+beyond(c.HopCarried, 0).N)
+		h.Adjacent = share(c.n[nHopNumbered], c.n[nHopOnes])
+		h.Above = share(c.n[nHopOnesKnown], c.n[nHopFirsts]+beyond(c.HopCarried, 0).N)
 		return h
 	}
 	h.Reason = &reason
@@ -302,18 +303,18 @@ func (c *Counts) hops(attributable uint64) Hops {
 }
 
 func (c *Counts) responses(seconds int64) Responses {
-	dep := func(d Departure) uint64 { return c.Departures[d] }
+	dep := func(d Departure) uint64 { return c.n[int(nDepartures)+int(d)] }
 	dead := dep(UndeliveredAnswer) + dep(DuringResponse) + dep(UnknownPoint)
 	r := Responses{
-		Total: c.Arrivals, Answers: c.Answers, Refused: c.Refused, Success: c.Success,
+		Total: c.n[nArrivals], Answers: c.n[nAnswers], Refused: c.n[nRefused], Success: c.n[nSuccess],
 		Disconnected: dead + dep(BeforeResponse), UndeliveredAnswer: dep(UndeliveredAnswer),
 		DuringResponse: dep(DuringResponse), BeforeResponse: dep(BeforeResponse), UnknownPoint: dep(UnknownPoint),
-		Visibility: share(c.Visible, c.Arrivals), Expired: c.Expired,
-		DeadShare: share(dead+c.Expired, c.Answers), AbandonedShare: share(dep(BeforeResponse), c.Arrivals),
+		Visibility: share(c.n[nVisible], c.n[nArrivals]), Expired: c.n[nExpired],
+		DeadShare: share(c.n[nDeadAnswers], c.n[nAnswers]), AbandonedShare: share(dep(BeforeResponse), c.n[nArrivals]),
 		DeadSeconds: float64(c.Dead) / 1e9, BusySeconds: float64(c.Busy) / 1e9, RepeatSeconds: float64(c.Repeat) / 1e9,
 	}
 	if seconds > 0 {
-		r.Goodput = figure(float64(c.Good) / float64(seconds))
+		r.Goodput = figure(float64(c.n[nGood]) / float64(seconds))
 	}
 	return r
 }

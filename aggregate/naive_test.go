@@ -66,9 +66,9 @@ func (n *naive) counts(match func(*Arrival) bool, byPeer bool) *Counts {
 				p := prev[0]
 				end := p.Start + max(p.Duration, 0)
 				if p.RetryAfter >= 0 && a.Start >= end {
-					c.RetryReturned++
+					c.n[nRetryReturned]++
 					if a.Start < end+p.RetryAfter {
-						c.RetryEarly++
+						c.n[nRetryEarly]++
 					}
 				}
 			}
@@ -84,9 +84,11 @@ func (n *naive) counts(match func(*Arrival) bool, byPeer bool) *Counts {
 func (n *naive) count(c *Counts, i int, byPeer bool) {
 	a := &n.real[i]
 	dur := max(a.Duration, 0)
-	c.Arrivals++
+	c.n[nArrivals]++
 	c.Busy += dur
-	c.Departures[a.Departure]++
+	if a.Departure != StillThere {
+		c.n[int(nDepartures)+int(a.Departure)]++
+	}
 	is := func(f Flags) bool { return a.Flags&f != 0 }
 	inc := func(p *uint64, yes bool) {
 		if yes {
@@ -95,29 +97,30 @@ func (n *naive) count(c *Counts, i int, byPeer bool) {
 	}
 	gone := a.Departure != StillThere
 	expired := is(Expired) && !gone
-	inc(&c.Visible, is(Visible))
-	inc(&c.Refused, is(Refused))
-	inc(&c.Answers, !is(Refused) && a.Departure != BeforeResponse)
-	inc(&c.Expired, expired)
+	inc(&c.n[nVisible], is(Visible))
+	inc(&c.n[nRefused], is(Refused))
+	inc(&c.n[nAnswers], !is(Refused) && a.Departure != BeforeResponse)
+	inc(&c.n[nExpired], expired)
 	if gone || expired {
 		c.Dead += dur
 	}
-	inc(&c.Success, a.Outcome == OutcomeSuccess)
-	inc(&c.Good, a.Outcome == OutcomeSuccess && !gone && !expired)
-	inc(&c.Stale, is(Stale))
-	inc(&c.RetryShown, is(RetryShown))
-	inc(&c.RetryAsked, a.RetryAfter >= 0)
+	inc(&c.n[nDeadAnswers], !is(Refused) && a.Departure != BeforeResponse && (gone || expired))
+	inc(&c.n[nSuccess], a.Outcome == OutcomeSuccess)
+	inc(&c.n[nGood], a.Outcome == OutcomeSuccess && !gone && !expired)
+	inc(&c.n[nStale], is(Stale))
+	inc(&c.n[nRetryShown], is(RetryShown))
+	inc(&c.n[nRetryAsked], a.RetryAfter >= 0)
 	hop, origin := a.Attempt > 0 && !is(OriginScope), a.Attempt > 0 && is(OriginScope)
-	inc(&c.HopNumbered, hop)
-	inc(&c.HopOnes, hop && a.Attempt == 1)
-	inc(&c.HopTrusted, hop && is(TrustedHop))
+	inc(&c.n[nHopNumbered], hop)
+	inc(&c.n[nHopOnes], hop && a.Attempt == 1)
+	inc(&c.n[nHopTrusted], hop && is(TrustedHop))
 	if !n.known(a) {
-		c.Unattributable[a.Reason]++
+		c.n[int(nUnattributable)+int(a.Reason)]++
 		return
 	}
 	claimed := a.Class == keys.Claimed
-	inc(&c.Claimed, claimed)
-	inc(&c.Verified, !claimed)
+	inc(&c.n[nClaimed], claimed)
+	inc(&c.n[nVerified], !claimed)
 
 	past := n.before(i, nil)
 	byMe := n.before(i, func(b *Arrival) bool { return b.Peer == a.Peer })
@@ -126,45 +129,45 @@ func (n *naive) count(c *Counts, i int, byPeer bool) {
 	if len(past) > 0 {
 		first = past[len(past)-1]
 	}
-	inc(&c.FailedArrivals, failed(first))
-	inc(&c.Originals, len(past) == 0)
-	inc(&c.OriginalsClaimed, len(past) == 0 && claimed)
-	inc(&c.FailedOriginals, len(past) == 0 && failed(first))
-	inc(&c.OrphanAttempts, len(past) == 0 && a.Attempt >= 2)
-	inc(&c.Reopened, len(past) == 0 && is(Reopening))
-	inc(&c.PeerFirsts, len(byMe) == 0)
-	inc(&c.PeerFirstsClaimed, len(byMe) == 0 && claimed)
-	inc(&c.FailedPeerFirsts, len(byMe) == 0 && failed(first))
+	inc(&c.n[nFailedArrivals], failed(first))
+	inc(&c.n[nOriginals], len(past) == 0)
+	inc(&c.n[nOriginalsClaimed], len(past) == 0 && claimed)
+	inc(&c.n[nFailedOriginals], len(past) == 0 && failed(first))
+	inc(&c.n[nOrphanAttempts], len(past) == 0 && a.Attempt >= 2)
+	inc(&c.n[nReopened], len(past) == 0 && is(Reopening))
+	inc(&c.n[nPeerFirsts], len(byMe) == 0)
+	inc(&c.n[nPeerFirstsClaimed], len(byMe) == 0 && claimed)
+	inc(&c.n[nFailedPeerFirsts], len(byMe) == 0 && failed(first))
 	if len(past) > 0 {
 		p := past[0]
 		c.Repeat += dur
 		c.Gaps.addGap(a.Start - p.Start)
-		inc(&c.SamePeer, p.Peer == a.Peer)
+		inc(&c.n[nSamePeer], p.Peer == a.Peer)
 		switch {
 		case p.Start+max(p.Duration, 0) > a.Start:
-			c.AfterFlight++
+			c.n[nAfterFlight]++
 		case p.Departure != StillThere:
-			c.AfterGone++
+			c.n[nAfterGone]++
 		case p.Outcome == OutcomeOverload:
-			c.AfterOverload++
+			c.n[nAfterOverload]++
 		case p.Outcome == OutcomeError:
-			c.AfterError++
+			c.n[nAfterError]++
 		case p.Outcome == OutcomeSuccess:
-			c.AfterSuccess++
+			c.n[nAfterSuccess]++
 		}
 	}
 	if hop && a.Attempt == 1 {
 		ones := n.before(i, func(b *Arrival) bool {
 			return b.Attempt == 1 && b.Flags&OriginScope == 0 && (!byPeer || b.Peer == a.Peer)
 		})
-		c.HopOnesKnown++
-		inc(&c.HopFirsts, len(ones) == 0)
+		c.n[nHopOnesKnown]++
+		inc(&c.n[nHopFirsts], len(ones) == 0)
 	}
 	if origin {
 		numbered := n.before(i, func(b *Arrival) bool { return b.Attempt > 0 && b.Flags&OriginScope != 0 })
-		c.OriginNumbered++
-		inc(&c.OriginQuestions, len(numbered) == 0)
-		inc(&c.OriginNumbers, !slices.ContainsFunc(numbered, func(b *Arrival) bool { return b.Attempt == a.Attempt }))
+		c.n[nOriginNumbered]++
+		inc(&c.n[nOriginQuestions], len(numbered) == 0)
+		inc(&c.n[nOriginNumbers], !slices.ContainsFunc(numbered, func(b *Arrival) bool { return b.Attempt == a.Attempt }))
 	}
 	most := -1
 	for _, b := range append(past, a) {
@@ -172,15 +175,15 @@ func (n *naive) count(c *Counts, i int, byPeer bool) {
 			most = max(most, int(b.AttemptsLeft))
 		}
 	}
-	inc(&c.Overspent, most >= 0 && int(k) > most+1)
+	inc(&c.n[nOverspent], most >= 0 && int(k) > most+1)
 	if len(byMe) > 0 && a.AttemptsLeft != NoBudget && byMe[0].AttemptsLeft != NoBudget {
-		inc(&c.NotDecremented, a.AttemptsLeft == byMe[0].AttemptsLeft)
-		inc(&c.Increased, a.AttemptsLeft > byMe[0].AttemptsLeft)
+		inc(&c.n[nNotDecremented], a.AttemptsLeft == byMe[0].AttemptsLeft)
+		inc(&c.n[nIncreased], a.AttemptsLeft > byMe[0].AttemptsLeft)
 	}
 	if a.Outcome == OutcomeSuccess {
 		again := slices.ContainsFunc(past, func(b *Arrival) bool { return b.Outcome == OutcomeSuccess })
-		inc(&c.Answered, !again)
-		inc(&c.DoubleSuccess, again && is(NonIdempotent))
+		inc(&c.n[nAnswered], !again)
+		inc(&c.n[nDoubleSuccess], again && is(NonIdempotent))
 	}
 }
 
@@ -230,4 +233,78 @@ func (n *naive) distinct(from, to int64, match func(*Arrival) bool, byPeer bool)
 		}
 	}
 	return d
+}
+
+// fanOut counts keys by their questions, over all routes and by route. A key's
+// count runs while any of its questions is remembered: from a question's first
+// arrival to the end of the tick in which its silence reaches the horizon, or to
+// its own next episode.
+func (n *naive) fanOut() (wide, narrow map[uint32]int) {
+	type event struct {
+		at    int64
+		open  bool
+		key   uint64
+		route uint16
+	}
+	var events []event
+	last := map[ID]*Arrival{}
+	end := func(a *Arrival, next int64) {
+		over := (floorDiv(a.Start+n.horizon, sec)+1)*sec - 1
+		events = append(events, event{min(over, next), false, a.Question.Key, a.Route})
+	}
+	for i := range n.real {
+		a := &n.real[i]
+		if !n.known(a) {
+			continue
+		}
+		if p := last[a.Question]; p == nil || a.Start-p.Start > n.horizon {
+			if p != nil {
+				end(p, a.Start)
+			}
+			events = append(events, event{a.Start, true, a.Question.Key, a.Route})
+		}
+		last[a.Question] = a
+	}
+	for _, a := range last {
+		end(a, 1<<62)
+	}
+	slices.SortStableFunc(events, func(a, b event) int {
+		// A question's own next episode ends the one before; at the end of a tick
+		// nothing opens.
+		if a.at != b.at {
+			return cmp.Compare(a.at, b.at)
+		}
+		return cmp.Compare(btoi(a.open), btoi(b.open))
+	})
+	type group struct {
+		key   uint64
+		route int
+	}
+	live, distinct := map[group]int{}, map[group]int{}
+	wide, narrow = map[uint32]int{}, map[uint32]int{}
+	for _, e := range events {
+		for _, g := range []group{{e.key, -1}, {e.key, int(e.route)}} {
+			if e.open {
+				live[g]++
+				distinct[g]++
+				continue
+			}
+			if live[g]--; live[g] == 0 {
+				to := narrow
+				if g.route < 0 {
+					to = wide
+				}
+				to[uint32(countUpper(countBucket(uint32(distinct[g]))))]++
+				distinct[g] = 0
+			}
+		}
+	}
+	return wide, narrow
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }

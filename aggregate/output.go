@@ -67,12 +67,29 @@ type rows struct {
 	last    *rowSet
 }
 
-// rowSet is the rows of one stretch of time, indexed by route and then by
-// originator or peer.
+// rowSet is the rows of one stretch of time; wide holds what belongs to whole
+// dependencies.
 type rowSet struct {
-	at     int64
-	byDims [][]*Counts
-	wide   map[Dims]*Counts
+	at           int64
+	narrow, wide grid
+}
+
+// grid is rows by route and then by originator or peer.
+type grid [][]*Counts
+
+func (g *grid) at(i, j int) *Counts {
+	if i < len(*g) && j < len((*g)[i]) && (*g)[i][j] != nil {
+		return (*g)[i][j]
+	}
+	for i >= len(*g) {
+		*g = append(*g, nil)
+	}
+	for j >= len((*g)[i]) {
+		(*g)[i] = append((*g)[i], nil)
+	}
+	c := new(Counts)
+	(*g)[i][j] = c
+	return c
 }
 
 func (r *rows) set(tick int64) *rowSet {
@@ -94,51 +111,35 @@ func (r *rows) set(tick int64) *rowSet {
 
 // row returns the row for a tick and dimensions.
 func (r *rows) row(tick int64, d Dims) *Counts {
-	s := r.set(tick)
-	var i, j int
-	if r.view.ByRoute {
+	i, j := r.view.index(d)
+	return r.set(tick).narrow.at(i, j)
+}
+
+// wideRow returns the row for what belongs to the whole dependency of a route. A
+// view by peer has none: fan-out is of keys.
+func (r *rows) wideRow(tick int64, d Dims) *Counts {
+	i, j := r.view.index(d)
+	return r.set(tick).wide.at(i, j)
+}
+
+func (v *View) index(d Dims) (i, j int) {
+	if v.ByRoute {
 		i = int(d.Route)
 	}
 	switch {
-	case r.view.ByOriginator:
+	case v.ByOriginator:
 		j = int(d.Originator)
-	case r.view.ByPeer:
+	case v.ByPeer:
 		j = int(d.Peer)
 	}
-	for i >= len(s.byDims) {
-		s.byDims = append(s.byDims, nil)
-	}
-	for j >= len(s.byDims[i]) {
-		s.byDims[i] = append(s.byDims[i], nil)
-	}
-	c := s.byDims[i][j]
-	if c == nil {
-		c = new(Counts)
-		s.byDims[i][j] = c
-	}
-	return c
+	return i, j
 }
 
-// wideRow returns the row for what belongs to a whole dependency. A view by peer
-// has none: fan-out is of keys.
-func (r *rows) wideRow(tick int64, d Dims) *Counts {
-	s := r.set(tick)
-	if s.wide == nil {
-		s.wide = map[Dims]*Counts{}
+func (v *View) dims(i, j int) Dims {
+	if v.ByOriginator {
+		return Dims{Route: uint16(i), Originator: uint16(j)}
 	}
-	d.Peer = 0
-	if !r.view.ByOriginator {
-		d.Originator = 0
-	}
-	if !r.view.ByRoute {
-		d.Route = 0
-	}
-	c := s.wide[d]
-	if c == nil {
-		c = new(Counts)
-		s.wide[d] = c
-	}
-	return c
+	return Dims{Route: uint16(i), Peer: uint8(j)}
 }
 
 // emit hands out every row that ends at or before tick to.
@@ -152,22 +153,14 @@ func (r *rows) emit(to int64, out *[]Row) {
 		} else if end > to {
 			continue
 		}
-		for i, list := range s.byDims {
-			for j, c := range list {
-				if c == nil {
-					continue
+		for wide, g := range map[bool]grid{false: s.narrow, true: s.wide} {
+			for i, list := range g {
+				for j, c := range list {
+					if c != nil {
+						*out = append(*out, Row{View: r.number, From: from, To: end, Dims: r.view.dims(i, j), Wide: wide, Counts: c})
+					}
 				}
-				row := Row{View: r.number, From: from, To: end, Dims: Dims{Route: uint16(i)}, Counts: c}
-				if r.view.ByOriginator {
-					row.Dims.Originator = uint16(j)
-				} else {
-					row.Dims.Peer = uint8(j)
-				}
-				*out = append(*out, row)
 			}
-		}
-		for d, c := range s.wide {
-			*out = append(*out, Row{View: r.number, From: from, To: end, Dims: d, Wide: true, Counts: c})
 		}
 		delete(r.buckets, at)
 		if r.last == s {

@@ -1,17 +1,24 @@
 package aggregate
 
-// question is the ledger's entry for one live question: 72 bytes without
+// question is the ledger's entry for one live question: one cache line, without
 // pointers, so that millions of them cost the garbage collector nothing. What a
 // longer or a mixed history needs lies in the arena under recent and seen.
 type question struct {
-	id    ID
-	last  int64 // start of the latest arrival
-	first int64 // start of the episode's first arrival
+	id   ID
+	last int64 // start of the latest arrival
 
-	recent block  // starts between first and last that are within the horizon
-	seen   block  // latest start by property, for what last alone does not tell
+	// first is the start of the episode's first arrival, as a stamp: of
+	// microseconds while it is within the horizon of the latest arrival, of
+	// milliseconds once firstIsPast is set.
+	firstLow  uint32
+	firstHigh uint8
+	firstPeer uint8
+	left      uint8 // carried budget of the latest arrival
+	state     uint8
+
+	recent block  // arrivals between first and last that are within the horizon
+	seen   block  // latest start by property, for what the latest arrival does not tell
 	n      uint32 // arrivals of the episode; 0: no episode
-	k      uint32 // ordinal of the latest arrival
 	open   uint32 // arrivals in open ticks
 	due    uint32 // next question to look at in the same tick, or in the free list
 
@@ -21,9 +28,18 @@ type question struct {
 	retry      uint16 // packed, of the latest arrival
 	peer       uint8  // of the latest arrival
 	num        uint8  // of the latest arrival
-	left       uint8  // of the latest arrival
-	state      uint8
-	firstPeer  uint8 // of the episode's first arrival
+}
+
+func (q *question) first() uint64 { return uint64(q.firstHigh)<<32 | uint64(q.firstLow) }
+
+func (q *question) setFirst(s uint64) { q.firstLow, q.firstHigh = uint32(s), uint8(s>>32) }
+
+// span is last − first of the episode, in nanoseconds.
+func (q *question) span() int64 {
+	if q.state&firstIsPast != 0 {
+		return int64((stampOf(q.last, 1e6)-q.first())&timeMask) * 1e6
+	}
+	return ago(q.last, q.first()) * 1e3
 }
 
 // The bits of question.state.
@@ -38,14 +54,15 @@ const (
 	ofLast = lastOutcome | lastGone | lastOrigin
 )
 
-// questions is the table: entries in pages that never move, an index by
-// identity, and a free list.
+// questions is the table: entries in pages that never move, and an index by key.
+// The questions of a key that has several are found through its family.
 type questions struct {
-	pages [][]question
-	used  uint32 // entries handed out at least once
-	free  uint32 // head of the free list
-	live  int
-	index index
+	pages    [][]question
+	used     uint32 // entries handed out at least once
+	free     uint32 // head of the free list
+	live     int
+	index    index
+	families map[uint64]*family // by ID.Key
 }
 
 const (
@@ -54,24 +71,53 @@ const (
 	none     = ^uint32(0)
 )
 
-func newQuestions() questions { return questions{free: none} }
+func newQuestions() questions { return questions{free: none, families: map[uint64]*family{}} }
 
 func (t *questions) at(i uint32) *question { return &t.pages[i>>pageBits][i&(pageSize-1)] }
 
-func (id ID) hash() uint64 {
-	x := (id.Key ^ id.Rest) * 0x9e3779b97f4a7c15
-	return x ^ x>>32
+// family returns the family of a key, nil if it has none.
+func (t *questions) family(key uint64) *family {
+	if len(t.families) == 0 {
+		return nil
+	}
+	return t.families[key]
 }
 
 // get returns the entry of id, made if there is none.
 func (t *questions) get(id ID) (i uint32, made bool) {
-	h := id.hash()
-	i, ok := t.index.find(h, func(i uint32) bool { return t.at(i).id == id })
-	if ok {
-		return i, false
+	if f := t.family(id.Key); f != nil {
+		i, ok := f.find(t, id.Rest)
+		if !ok {
+			i = t.make(id)
+			f.add(t, i)
+		}
+		return i, !ok
 	}
-	if t.free != none {
-		i = t.free
+	other, ok := t.index.find(t, id.Key)
+	if !ok {
+		i = t.make(id)
+		t.index.insert(t, i)
+		return i, true
+	}
+	q := t.at(other)
+	if q.id.Rest == id.Rest {
+		return other, false
+	}
+	t.index.remove(t, other)
+	f := &family{}
+	t.families[id.Key] = f
+	f.add(t, other)
+	if q.n > 0 {
+		f.opened(q.route)
+	}
+	i = t.make(id)
+	f.add(t, i)
+	return i, true
+}
+
+func (t *questions) make(id ID) uint32 {
+	i := t.free
+	if i != none {
 		t.free = t.at(i).due
 	} else {
 		i = t.used
@@ -81,14 +127,35 @@ func (t *questions) get(id ID) (i uint32, made bool) {
 		t.used++
 	}
 	*t.at(i) = question{id: id, due: none}
-	t.index.insert(h, i, func(i uint32) uint64 { return t.at(i).id.hash() })
 	t.live++
-	return i, true
+	return i
 }
 
 func (t *questions) drop(i uint32) {
 	q := t.at(i)
-	t.index.remove(q.id.hash(), i)
+	if f := t.family(q.id.Key); f == nil {
+		t.index.remove(t, i)
+	} else if f.remove(t, i); len(f.members) == 0 {
+		delete(t.families, q.id.Key)
+	}
 	q.due, t.free = t.free, i
 	t.live--
+}
+
+// opened counts an episode that opened towards its key's fan-out.
+func (t *questions) opened(q *question) {
+	if f := t.family(q.id.Key); f != nil {
+		f.opened(q.route)
+	}
+}
+
+// closed counts an episode that is over, and reports the fan-out that ended with
+// it: of the route, and of the whole dependency.
+func (t *questions) closed(q *question, report func(n uint32, wide bool)) {
+	if f := t.family(q.id.Key); f != nil {
+		f.closed(q.route, report)
+		return
+	}
+	report(1, false)
+	report(1, true)
 }

@@ -1,7 +1,5 @@
 package aggregate
 
-import "github.com/targetside/auditor/keys"
-
 // stepQuestion adds one arrival to its question, in order of start, and leaves
 // in l.e what it changes.
 func (l *Ledger) stepQuestion(i uint32, f *filed, at int64) {
@@ -9,22 +7,17 @@ func (l *Ledger) stepQuestion(i uint32, f *filed, at int64) {
 	q.open--
 	start := at*second + int64(f.start)
 	e := &l.e
-	*e = effect{
-		dims: Dims{Route: q.route, Originator: q.originator, Peer: f.peer}, tick: at, flags: f.flags, num: f.num,
-		duration: unpackDuration(f.dur), class: keys.Claimed, asked: f.retry != 0,
-	}
-	if q.state&verifiedBit != 0 {
-		e.class = keys.Verified
-	}
+	e.begin(Dims{Route: q.route, Originator: q.originator, Peer: f.peer}, at, f)
+	e.attributed(f, q.state&verifiedBit != 0)
 	if q.n > 0 && start-q.last <= l.cfg.Horizon {
 		l.repeat(q, f, start)
 	} else {
 		l.original(i, q, f, start)
 	}
-	success := f.flags.outcome() == OutcomeSuccess
-	if success && !e.answered && f.flags&NonIdempotent != 0 {
-		e.secondSuccess = true
+	if f.flags&NonIdempotent != 0 && f.flags.outcome() == OutcomeSuccess {
+		e.countIf(!e.answered, nDoubleSuccess)
 	}
+	e.settled()
 	q.last, q.dur, q.retry = start, f.dur, f.retry
 	q.peer, q.num, q.left = f.peer, f.num, f.flags.left()
 	q.state = q.state&^ofLast | uint8(f.flags.outcome())
@@ -43,11 +36,12 @@ func (l *Ledger) stepQuestion(i uint32, f *filed, at int64) {
 func (l *Ledger) original(i uint32, q *question, f *filed, start int64) {
 	at := tickOf(start)
 	if q.n > 0 {
-		l.endEpisode(i, q, at)
+		l.endEpisode(q, at)
 	} else {
 		l.watch(i, q, tickOf(start+l.cfg.Horizon))
 	}
-	q.first, q.firstPeer, q.k = start, f.peer, 1
+	q.setFirst(stamp(start))
+	q.firstPeer = f.peer
 	q.state &^= firstFailed | firstIsPast
 	e := &l.e
 	e.original, e.peerFirst = true, true
@@ -56,23 +50,27 @@ func (l *Ledger) original(i uint32, q *question, f *filed, start int64) {
 		e.failedFirst = true
 	}
 	e.answered = f.flags.outcome() == OutcomeSuccess
+	e.countIf(f.flags&Reopening != 0, nReopened)
 	if f.num > 0 {
+		e.countIf(f.num >= 2, nOrphanAttempts)
+		e.hopFirst, e.hopPeerFirst = true, true
 		if f.flags&OriginScope != 0 {
-			e.newNumber, e.firstNumber = true, true
-		} else {
-			e.hopFirst, e.hopPeerFirst = f.num == 1, f.num == 1
+			e.count(nOriginNumbers)
+			e.count(nOriginQuestions)
 		}
 	}
-	l.fans.opened(&l.table, i)
+	l.table.opened(q)
 }
 
 // repeat adds an arrival to the episode that is under way.
 func (l *Ledger) repeat(q *question, f *filed, start int64) {
 	e := &l.e
-	e.gap, e.prevTick, e.samePeer = start-q.last, tickOf(q.last), f.peer == q.peer
-	e.prevOutcome, e.prevGone = Outcome(q.state&lastOutcome), q.state&lastGone != 0
+	e.gap, e.prevTick = start-q.last, tickOf(q.last)
+	e.countIf(f.peer == q.peer, nSamePeer)
 	end := q.last + unpackDuration(q.dur)
-	e.inFlight = end > start
+	inFlight := end > start
+	e.after(Outcome(q.state&lastOutcome), q.state&lastGone != 0, inFlight)
+	before := l.ordinal(q)
 	l.rememberLast(q, f)
 	l.slide(q, start)
 
@@ -84,20 +82,31 @@ func (l *Ledger) repeat(q *question, f *filed, start int64) {
 	} else {
 		e.failedFirst = oldest(recent).failed()
 	}
-	l.stepPeer(q, f, start, k-1)
+	l.stepPeer(q, f, start, k-1, before)
 	if f.num > 0 {
 		l.stepNumber(q, f, start)
 	}
 	if f.flags.left() != NoBudget || q.left != NoBudget || q.seen != 0 {
-		e.overspent = l.overspent(q, f, start, k)
+		e.countIf(l.overspent(q, f, start, k), nOverspent)
 	}
 	if f.flags.outcome() == OutcomeSuccess {
 		e.answered = Outcome(q.state&lastOutcome) != OutcomeSuccess && !l.within(l.arena.seenOf(q, seenSuccess, 0), start)
 	}
-	if wait, asked := unpackRetry(q.retry); asked && !e.inFlight {
+	if wait, asked := unpackRetry(q.retry); asked && !inFlight {
 		l.returned(q, start < end+wait)
 	}
-	q.k = k
+}
+
+// ordinal is 1 + the arrivals at most one horizon before the latest one.
+func (l *Ledger) ordinal(q *question) uint32 {
+	if q.n == 1 {
+		return 1
+	}
+	k := uint32(ringLen(l.arena.words(q.recent))) + 1
+	if q.state&firstIsPast == 0 {
+		k++
+	}
+	return k
 }
 
 // rememberLast moves what the latest arrival alone knew into the history, before
@@ -137,9 +146,10 @@ func (l *Ledger) slide(q *question, start int64) {
 		}
 	}
 	if q.state&firstIsPast == 0 {
-		if start-q.first <= l.cfg.Horizon {
+		if ago(start, q.first()) <= l.cfg.Horizon/1000 {
 			return
 		}
+		q.setFirst(stampOf(q.last-ago(q.last, q.first())*1000, 1e6))
 		q.state |= firstIsPast
 		gone(q.firstPeer)
 	}
@@ -156,9 +166,9 @@ func (l *Ledger) within(r record, now int64) bool {
 }
 
 // stepPeer does what is counted by question and peer. While all arrivals come by
-// one peer nothing is kept; a second peer makes records for both. before is how
-// many earlier arrivals are within the horizon.
-func (l *Ledger) stepPeer(q *question, f *filed, start int64, before uint32) {
+// one peer nothing is kept; a second peer makes records for both. within is how
+// many earlier arrivals are within the horizon, last the ordinal of the latest.
+func (l *Ledger) stepPeer(q *question, f *filed, start int64, within, last uint32) {
 	e, a := &l.e, &l.arena
 	many := a.seenOf(q, seenPeer, q.peer).ok()
 	if !many && f.peer == q.peer {
@@ -169,7 +179,7 @@ func (l *Ledger) stepPeer(q *question, f *filed, start int64, before uint32) {
 	if !many {
 		r := a.remember(q, seenPeer, q.peer)
 		r.set(seenPeer, q.peer, q.left, q.last)
-		r.setCounts(before, q.k)
+		r.setCounts(within, last)
 	}
 	r := a.seenOf(q, seenPeer, f.peer)
 	switch {
@@ -193,7 +203,8 @@ func (l *Ledger) stepPeer(q *question, f *filed, start int64, before uint32) {
 // carried.
 func (l *Ledger) stepBudget(prev, now uint8) {
 	if prev != NoBudget && now != NoBudget {
-		l.e.notLess, l.e.more = now == prev, now > prev
+		l.e.countIf(now == prev, nNotDecremented)
+		l.e.countIf(now > prev, nIncreased)
 	}
 }
 
@@ -201,16 +212,18 @@ func (l *Ledger) stepBudget(prev, now uint8) {
 func (l *Ledger) stepNumber(q *question, f *filed, start int64) {
 	e := &l.e
 	if f.flags&OriginScope != 0 {
-		e.newNumber, e.firstNumber = true, true
+		newNumber, first := true, true
 		if q.num > 0 && q.state&lastOrigin != 0 {
-			e.newNumber, e.firstNumber = q.num != f.num, false
+			newNumber, first = q.num != f.num, false
 		}
 		l.eachSeen(q, seenNumber, start, func(r record) {
-			e.firstNumber = false
+			first = false
 			if r.value() == f.num {
-				e.newNumber = false
+				newNumber = false
 			}
 		})
+		e.countIf(newNumber, nOriginNumbers)
+		e.countIf(first, nOriginQuestions)
 		return
 	}
 	if f.num != 1 {
@@ -261,16 +274,16 @@ func (l *Ledger) returned(q *question, early bool) {
 	d := Dims{Route: q.route, Originator: q.originator, Peer: q.peer}
 	for i := range l.views {
 		c := l.views[i].row(l.e.tick, d)
-		c.RetryReturned++
+		c.n[nRetryReturned]++
 		if early {
-			c.RetryEarly++
+			c.n[nRetryEarly]++
 		}
 	}
 }
 
 // endEpisode counts what is known of a question only when it is over. now is the
 // tick in which that is found.
-func (l *Ledger) endEpisode(i uint32, q *question, now int64) {
+func (l *Ledger) endEpisode(q *question, now int64) {
 	var peers []uint8 // where there were several
 	for w := l.arena.records(q); len(w) > 0; w = w[2:] {
 		if r := (record{w[:2]}); r.property() == seenPeer {
@@ -278,19 +291,19 @@ func (l *Ledger) endEpisode(i uint32, q *question, now int64) {
 			l.endPeer(q, r, now)
 		}
 	}
-	last := l.endTick(tickOf(q.last), now)
+	last, k := l.endTick(tickOf(q.last), now), l.ordinal(q)
 	d := Dims{Route: q.route, Originator: q.originator, Peer: q.peer}
 	for i := range l.views {
 		v := &l.views[i]
 		if v.view.ByPeer {
 			if peers == nil {
-				v.row(last, d).PerQuestion.addCount(q.k)
+				v.row(last, d).PerQuestion.addCount(k)
 			}
 			continue
 		}
 		c := v.row(last, d)
-		c.PerQuestion.addCount(q.k)
-		c.Spans.addGap(q.last - q.first)
+		c.PerQuestion.addCount(k)
+		c.Spans.addGap(q.span())
 	}
 	l.worst.over(q, func() []uint8 {
 		if peers == nil {
@@ -298,7 +311,7 @@ func (l *Ledger) endEpisode(i uint32, q *question, now int64) {
 		}
 		return peers
 	})
-	l.fans.closed(&l.table, i, func(n uint32, wide bool) {
+	l.table.closed(q, func(n uint32, wide bool) {
 		for i := range l.views {
 			v := &l.views[i]
 			switch {
@@ -311,7 +324,7 @@ func (l *Ledger) endEpisode(i uint32, q *question, now int64) {
 		}
 	})
 	l.arena.forget(q)
-	q.n, q.k = 0, 0
+	q.n = 0
 }
 
 // endPeer counts a question's arrivals by one of several peers.

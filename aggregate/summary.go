@@ -229,8 +229,8 @@ func (s *Summary) Report(input Input, stats Stats, worst []Worst, places int) *R
 	for _, c := range s.byOriginator {
 		total.Merge(c)
 	}
-	in.Arrivals = total.Arrivals
-	read := total.Arrivals + in.Duplicates
+	in.Arrivals = total.n[nArrivals]
+	read := total.n[nArrivals] + in.Duplicates
 	for _, n := range in.Ignored {
 		read += n
 	}
@@ -379,7 +379,7 @@ func (s *Summary) windowsOf(from, to int64, sc scope, span *float64) []Window {
 	var out []Window
 	for _, begin := range sortedKeys(sums) {
 		c := sums[begin]
-		if c.Arrivals == 0 && c.PerQuestion.N() == 0 {
+		if c.n[nArrivals] == 0 && c.PerQuestion.N() == 0 {
 			continue
 		}
 		a, b := max(begin, from), min(begin+length, to)

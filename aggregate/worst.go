@@ -59,7 +59,7 @@ func (w *worst) offer(q *question, start int64, key func() [16]byte) {
 		return
 	}
 	if q.n > 0 {
-		start = min(start, q.first)
+		start = min(start, q.last-q.span())
 	}
 	c := Worst{ID: q.id, Dims: Dims{Route: q.route, Originator: q.originator}, Arrivals: n, First: start}
 	if len(w.list) < w.keep {
@@ -92,7 +92,7 @@ func (w *worst) findLow() {
 func (w *worst) over(q *question, peers func() []uint8) {
 	if i, ok := w.at[q.id]; ok && q.n > w.list[i].ended {
 		c := &w.list[i]
-		c.Arrivals, c.ended, c.First, c.Last = q.n, q.n, q.first, q.last
+		c.Arrivals, c.ended, c.First, c.Last = q.n, q.n, q.last-q.span(), q.last
 		c.Peers, c.Dims.Peer = peers(), q.peer
 		if i == w.low {
 			w.findLow()

@@ -413,8 +413,8 @@ func TestForgedTextCannotHitAProvenOne(t *testing.T) {
 			t.Fatalf("after %s the genuine key is %q", forged, a.Reason)
 		}
 	}
-	tab := newTable(1)
-	tab.put(entry{hash: [2]uint64{7, 8}, key: 1})
+	tab := newTable(16)
+	tab.put([2]uint64{7, 8}, newEntry([2]uint64{7, 8}, 0, 1))
 	for _, h := range [][2]uint64{{7, 9}, {6, 8}, {8, 7}, {0, 0}} {
 		if tab.get(h) != nil {
 			t.Errorf("%v found", h)

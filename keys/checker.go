@@ -12,7 +12,7 @@ import (
 	"math"
 )
 
-// How many verdicts one checker remembers: 65,536 proven keys (2 MiB) and, apart from them so that a flood of forgeries
+// How many verdicts one checker remembers: 65,536 proven keys (1 MiB) and, apart from them so that a flood of forgeries
 // cannot push them out, 4,096 forged ones.
 const (
 	provenSets = 1 << 14
@@ -89,7 +89,7 @@ func (c *Checker) Attribute(values [][]byte, suspect bool, start, uncertainty in
 		case c.ring.unsigned:
 			c.refuse(&a, f.accept, Unsigned)
 		default:
-			a.Class, a.Key = Claimed, key
+			a.Class, a.Key, a.Hash = Claimed, key, c.hash(key)
 			a.Scheme, a.SchemeIndex = c.ring.schemes[f.accept], f.accept
 		}
 		return a
@@ -116,7 +116,7 @@ func (c *Checker) signed(a *Attribution, f *keyField, text []byte, start, uncert
 	// A text with a verdict is one whole key of an accepted scheme: nothing else is ever remembered.
 	sum := c.hash(text)
 	if e := c.proven.get(sum); e != nil {
-		c.timed(a, accept, e.key-1, e.minted, text, start, uncertainty)
+		c.timed(a, accept, e.key(), e.minted(), text, sum, start, uncertainty)
 		return
 	}
 	if c.forged.get(sum) != nil {
@@ -161,12 +161,14 @@ func (c *Checker) signed(a *Attribution, f *keyField, text []byte, start, uncert
 		genuine = c.checkSignature(key, k.signed, k.tag)
 	}
 	if !genuine {
-		c.forged.put(entry{hash: sum, key: key + 1})
+		c.forged.put(sum, newEntry(sum, 0, 0))
 		c.refuse(a, accept, Forged)
 		return
 	}
-	c.proven.put(entry{hash: sum, minted: k.minted, key: key + 1})
-	c.timed(a, accept, key, k.minted, text, start, uncertainty)
+	if key <= maxRingKeys && k.minted <= maxMinted {
+		c.proven.put(sum, newEntry(sum, key, k.minted))
+	}
+	c.timed(a, accept, key, k.minted, text, sum, start, uncertainty)
 }
 
 func (c *Checker) hash(text []byte) [2]uint64 {
@@ -191,13 +193,13 @@ func (c *Checker) checkSignature(key int32, signed, tag []byte) bool {
 }
 
 // timed applies the time tests, which every arrival of a proven key has to pass.
-func (c *Checker) timed(a *Attribution, accept int, key int32, minted int64, text []byte, start, uncertainty int64) {
+func (c *Checker) timed(a *Attribution, accept int, key int32, minted int64, text []byte, sum [2]uint64, start, uncertainty int64) {
 	origin := c.ring.keys[key].origin
 	a.Scheme, a.SchemeIndex = c.ring.schemes[accept], accept
 	a.Originator, a.OriginatorIndex = c.ring.origins[origin].ID, origin
 	a.Minted, a.Deadline = minted, c.ring.origins[origin].Deadline
 	if a.Reason = c.ring.timeTest(minted, start, uncertainty); a.Reason == None {
-		a.Class, a.Key = Verified, text
+		a.Class, a.Key, a.Hash = Verified, text, sum
 	}
 }
 

@@ -92,4 +92,7 @@ type Attribution struct {
 	// checker's scratch, and is valid until the next call of Attribute. Two schemes may yield the same text and mean two
 	// keys: whoever hashes it hashes SchemeIndex or Scheme with it.
 	Key []byte
+	// Hash is 128 bits over the whole of Key, under seeds that are secret and the
+	// ring's own; zero when unattributable.
+	Hash [2]uint64
 }

@@ -32,9 +32,10 @@ type batch struct {
 // item is an arrival whose dimensions are still in its decoder's numbering.
 type item struct {
 	aggregate.Arrival
-	peer uint16
-	// before is the largest log time of earlier records of the same block.
-	before int64
+	key    uint32 // where the key's text is in batch.keys
+	keyLen uint16
+	peer   uint16
+	late   bool // by an earlier record of the same block
 }
 
 // Quarantined locates a line that could not be read. Of the line itself it says
@@ -57,7 +58,7 @@ type decoder struct {
 	checker *keys.Checker
 	names   *localNames
 	entry   accesslog.Entry
-	scratch []byte
+	item    item // of the record at hand
 	route   []byte
 }
 
@@ -69,8 +70,7 @@ type shared struct {
 	callers    *callers
 	refused    [1000]bool
 	ledger     aggregate.Config
-	seeds      [2]maphash.Seed
-	discs      map[string]int // by route, index into Entry.Extra
+	seed       maphash.Seed
 	ignorePath map[string]bool
 	ignorePeer map[string]bool
 	agents     [][]byte
@@ -167,6 +167,10 @@ const rejectFuture = accesslog.Reject("future")
 func (d *decoder) take(part int, e *accesslog.Entry, b *batch, line int64) {
 	s := d.shared
 	src := &s.cfg.Sources[s.sources[part]]
+	if !e.HasTime {
+		b.quarantine(accesslog.RejectNoTime, 1, line)
+		return
+	}
 	if e.End > s.latest {
 		b.quarantine(rejectFuture, 1, line)
 		return
@@ -187,9 +191,11 @@ func (d *decoder) take(part int, e *accesslog.Entry, b *batch, line int64) {
 	}
 	route := d.names.route(dep, d.route)
 
-	it := item{peer: peer, before: before}
+	it := &d.item
+	*it = item{peer: peer}
 	a := &it.Arrival
 	a.Start, a.Log, a.Duration, a.RetryAfter = e.Start, e.End, e.Duration, e.RetryAfter
+	it.late = s.ledger.Late(a, before)
 	a.Route = route
 	a.Attempt, a.AttemptsLeft = uint8(min(e.Attempt, 255)), aggregate.NoBudget
 	if e.AttemptsLeft >= 0 {
@@ -198,25 +204,19 @@ func (d *decoder) take(part int, e *accesslog.Entry, b *batch, line int64) {
 	a.Outcome, a.Departure, a.Kind = outcomeOf(e), aggregate.Departure(e.Departure), aggregate.KindEnd
 	a.Flags = d.flags(e, src)
 	if e.StreamID != nil {
-		a.Text = maphash.Bytes(s.seeds[0], e.StreamID)
+		a.Text = maphash.Bytes(s.seed, e.StreamID)
 		a.Flags |= aggregate.Paired
 		a.Kind = [...]aggregate.Kind{aggregate.KindEnd, aggregate.KindStart, aggregate.KindPeriodic}[e.Kind]
 	} else {
-		a.Text = maphash.Bytes(s.seeds[0], e.Text)
+		a.Text = maphash.Bytes(s.seed, e.Text)
 	}
 	a.Text ^= uint64(s.sources[part]) * 0x9e3779b97f4a7c15
 
-	disc := path
-	if i, ok := s.discs[string(d.route)]; ok {
-		disc = e.Extra[i]
-	} else {
-		d.names.sawPath(route, path)
-	}
-	attr := d.attribute(e, a, dep, disc, b)
+	attr := d.attribute(e, path, b)
 	d.deadlines(e, a, &attr, peer)
 
 	if src.InFront && e.Tries != nil {
-		d.tries(e, &it, b)
+		d.tries(e, it, b)
 		return
 	}
 	if src.InFront && e.Local {
@@ -227,7 +227,7 @@ func (d *decoder) take(part int, e *accesslog.Entry, b *batch, line int64) {
 	if src.InFront {
 		a.Flags |= aggregate.InFront
 	}
-	d.put(&it, b)
+	d.put(it, b)
 }
 
 // put gives an arrival to its shard.
@@ -328,8 +328,21 @@ func (d *decoder) flags(e *accesslog.Entry, src *Source) (f aggregate.Flags) {
 	return f
 }
 
-// attribute says whose question the arrival is.
-func (d *decoder) attribute(e *accesslog.Entry, a *aggregate.Arrival, dep string, disc []byte, b *batch) keys.Attribution {
+// attribute says whose question the arrival is. The identity of a question is
+// its dependency, route, key and discriminator; the hashes that it is made of are
+// under secret seeds, so that nobody can make two questions one.
+func (d *decoder) attribute(e *accesslog.Entry, path []byte, b *batch) keys.Attribution {
+	it := &d.item
+	a := &it.Arrival
+	info := &d.names.info[a.Route]
+	disc := path
+	if info.disc >= 0 {
+		disc = e.Extra[info.disc]
+	}
+	told := maphash.Bytes(d.shared.seed, disc)
+	if info.disc < 0 {
+		info.paths.saw(told)
+	}
 	attr := d.checker.Attribute(e.Keys, e.KeySuspect, e.Start, e.Uncertainty)
 	a.Class, a.Reason = attr.Class, attr.Reason
 	switch attr.Class {
@@ -340,20 +353,19 @@ func (d *decoder) attribute(e *accesslog.Entry, a *aggregate.Arrival, dep string
 	case keys.Claimed:
 		a.Originator = d.shared.claimedAt + uint16(attr.SchemeIndex)
 	}
-	x := append(d.scratch[:0], dep...)
-	x = append(x, 0, byte(attr.SchemeIndex))
-	at := len(b.keys)
+	it.key, it.keyLen = uint32(len(b.keys)), uint16(len(attr.Key))
 	b.keys = append(b.keys, attr.Key...)
-	a.Key = b.keys[at:]
-	x = append(x, attr.Key...)
-	a.Question.Key = maphash.Bytes(d.shared.seeds[0], x)
-	x = append(x, 0)
-	x = append(x, d.route...)
-	x = append(x, 0)
-	x = append(x, disc...)
-	a.Question.Rest = maphash.Bytes(d.shared.seeds[1], x)
-	d.scratch = x
+	scheme := uint64(attr.SchemeIndex) + 1
+	a.Question.Key = mix(attr.Hash[0] + mix(info.dependency+scheme))
+	a.Question.Rest = mix(attr.Hash[1] + mix(info.route+mix(told+scheme)))
 	return attr
+}
+
+// mix spreads every bit of x over all bits (the finalizer of MurmurHash3).
+func mix(x uint64) uint64 {
+	x = (x ^ x>>33) * 0xff51afd7ed558ccd
+	x = (x ^ x>>33) * 0xc4ceb9fe1a85ec53
+	return x ^ x>>33
 }
 
 // deadlines says whether the caller, or the question, had a deadline that had

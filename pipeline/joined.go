@@ -13,7 +13,6 @@ type joined struct {
 	joiner *accesslog.Joiner
 	line   int64 // physical lines so far
 	extra  int64 // of them, not blank and no line of a block
-	whole  int64
 }
 
 // join returns the block with its split lines in one piece.

@@ -19,21 +19,32 @@ type routeName struct{ dependency, route string }
 // travels with each batch; the registry gives the numbers that count, in the
 // order of positions, so that they do not depend on which decoder was first.
 type localNames struct {
-	routes    map[string]uint16
-	routeList []routeName
-	seen      []pathsOf // by route
-	sentRoute int
+	deps       map[string]uint16
+	depList    []string
+	recentDeps recent
 
-	deps map[string]string
+	routes       map[routeName]uint16
+	routeList    []routeName
+	recentRoutes recent
+	info         []routeInfo // by route
+	sentRoute    int
+	discs        map[string]int // the discriminator of a route, by its name
 
-	callers  *callers
-	byRaw    map[string]uint16
-	byName   map[string]uint16
-	peers    []string
-	sentPeer int
+	callers     *callers
+	recentPeers recent
+	byRaw       map[string]uint16
+	byName      map[string]uint16
+	peers       []string
+	sentPeer    int
 
-	scratch []byte
-	seed    maphash.Seed
+	seed maphash.Seed
+}
+
+// routeInfo is what a decoder needs to know of a route.
+type routeInfo struct {
+	dependency, route uint64 // hashes
+	disc              int    // index into Entry.Extra; -1: the path tells questions apart
+	paths             pathsOf
 }
 
 // pathsOf says whether a route was seen under one path or several.
@@ -50,64 +61,113 @@ const (
 	maxRaw       = 1 << 16
 )
 
-func newLocalNames(c *callers, seed maphash.Seed) *localNames {
-	return &localNames{routes: map[string]uint16{}, deps: map[string]string{}, callers: c, byRaw: map[string]uint16{}, byName: map[string]uint16{}, seed: seed}
+func newLocalNames(c *callers, discs map[string]int, seed maphash.Seed) *localNames {
+	return &localNames{discs: discs, routes: map[routeName]uint16{}, deps: map[string]uint16{}, callers: c, byRaw: map[string]uint16{}, byName: map[string]uint16{}, seed: seed}
 }
 
-// dependency names the dependency of a record.
-func (n *localNames) dependency(src *Source, field []byte) string {
+// recent finds the number of a name that was seen a short while ago, without the
+// cost of a map: names are few and come again and again.
+type recent [256]struct {
+	name  string
+	under uint16 // a name may mean different things under different numbers
+	id    uint16
+}
+
+func (r *recent) find(h uint64, name []byte, under uint16) (uint16, bool) {
+	s := &r[h&255]
+	return s.id, s.under == under && s.name == string(name) && s.name != ""
+}
+
+func (r *recent) put(h uint64, name []byte, under uint16, id uint16) {
+	s := &r[h&255]
+	s.name, s.under, s.id = string(name), under, id
+}
+
+// dependency numbers the dependency of a record.
+func (n *localNames) dependency(src *Source, field []byte) uint16 {
 	if src.DependencyField == "" {
-		return src.Dependency
+		field = src.name
 	}
-	if dep, ok := n.deps[string(field)]; ok {
-		return dep
-	}
-	dep := string(field)
-	if dep == "" {
-		dep = noDependency
-	}
-	if len(n.deps) < maxLocal {
-		n.deps[string(field)] = dep
-	}
-	return dep
-}
-
-func (n *localNames) route(dep string, route []byte) uint16 {
-	n.scratch = append(append(append(n.scratch[:0], dep...), 0), route...)
-	if i, ok := n.routes[string(n.scratch)]; ok {
+	h := maphash.Bytes(n.seed, field)
+	if i, ok := n.recentDeps.find(h, field, 0); ok {
 		return i
 	}
-	name := routeName{dep, string(route)}
-	if len(n.routeList) >= maxLocal {
-		name = routeName{otherName, otherName}
+	name := string(field)
+	if name == "" {
+		name = noDependency
 	}
-	if len(n.routeList) > maxLocal {
-		return maxLocal
+	i, ok := n.deps[name]
+	if !ok {
+		if len(n.depList) >= maxDependencies {
+			name = otherName
+		}
+		if i, ok = n.deps[name]; !ok {
+			i = uint16(len(n.depList))
+			n.deps[name] = i
+			n.depList = append(n.depList, name)
+		}
 	}
-	i := uint16(len(n.routeList))
-	n.routes[string(n.scratch)] = i
-	n.routeList = append(n.routeList, name)
-	n.seen = append(n.seen, pathsOf{})
+	n.recentDeps.put(h, field, 0, i)
 	return i
 }
 
-func (n *localNames) sawPath(route uint16, path []byte) {
-	p := &n.seen[route]
-	if p.varied {
-		return
+// route numbers the route of a record.
+func (n *localNames) route(dep uint16, route []byte) uint16 {
+	h := maphash.Bytes(n.seed, route) + uint64(dep)
+	if i, ok := n.recentRoutes.find(h, route, dep); ok {
+		return i
 	}
-	h := maphash.Bytes(n.seed, path)
+	name := routeName{n.depList[dep], string(route)}
+	i, ok := n.routes[name]
+	if !ok {
+		if len(n.routeList) >= maxLocal {
+			name.route = otherName
+		}
+		if i, ok = n.routes[name]; !ok {
+			i = n.newRoute(name)
+		}
+	}
+	n.recentRoutes.put(h, route, dep, i)
+	return i
+}
+
+func (n *localNames) newRoute(name routeName) uint16 {
+	disc, ok := n.discs[name.route]
+	if !ok {
+		disc = -1
+	}
+	i := uint16(len(n.routeList))
+	n.routes[name] = i
+	n.routeList = append(n.routeList, name)
+	n.info = append(n.info, routeInfo{
+		dependency: maphash.String(n.seed, name.dependency), route: maphash.String(n.seed, name.route), disc: disc,
+	})
+	return i
+}
+
+// saw notes a path by its hash.
+func (p *pathsOf) saw(path uint64) {
 	if !p.some {
-		p.first, p.some = h, true
-	} else if p.first != h {
+		p.first, p.some = path, true
+	} else if p.first != path {
 		p.varied = true
 	}
 }
 
 func (n *localNames) peer(raw []byte) uint16 {
-	if i, ok := n.byRaw[string(raw)]; ok {
+	h := maphash.Bytes(n.seed, raw)
+	if i, ok := n.recentPeers.find(h, raw, 0); ok {
 		return i
 	}
+	i, ok := n.byRaw[string(raw)]
+	if !ok {
+		i = n.newPeer(raw)
+	}
+	n.recentPeers.put(h, raw, 0, i)
+	return i
+}
+
+func (n *localNames) newPeer(raw []byte) uint16 {
 	name := n.callers.workload(string(raw))
 	i, ok := n.byName[name]
 	if !ok {
@@ -193,8 +253,8 @@ func (r *registry) route(n routeName) uint16 {
 	}
 	if n.route != otherName {
 		r.perDep[n.dependency]++
-	} else {
-		r.perDep[n.dependency] += 0
+	} else if _, known := r.perDep[n.dependency]; !known {
+		r.perDep[n.dependency] = 0 // one more dependency
 	}
 	i := uint16(len(r.routeList))
 	r.routes[n] = i
@@ -256,7 +316,8 @@ func (n *names) Undiscriminated(id uint16) bool { return int(id) < len(n.constan
 func (n *names) vary(decoders []*decoder) {
 	all := make([]pathsOf, len(n.reg.routeList))
 	for _, d := range decoders {
-		for local, p := range d.names.seen {
+		for local := range d.names.info {
+			p := d.names.info[local].paths
 			g := &all[n.reg.routeOf[d.number][local]]
 			switch {
 			case !p.some:

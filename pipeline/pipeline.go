@@ -45,6 +45,8 @@ type Config struct {
 	Worst int
 	// Parallel is the number of decoders, and of shards; 0 is one per processor.
 	Parallel int
+
+	block int // size of the blocks that are decoded at once; 0 is blockSize
 }
 
 // Source says how the records of one source are read.
@@ -61,6 +63,8 @@ type Source struct {
 	InFront bool
 	// TrustedHops says that no sidecar rewrites attempt numbers before the log.
 	TrustedHops bool
+
+	name []byte // Dependency
 }
 
 // Routes says how paths are folded into routes.

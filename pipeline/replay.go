@@ -33,9 +33,10 @@ type Audit struct {
 	Formats []string
 }
 
-// blockSize is how much is decoded at once: long enough that the work of handing
-// it around is nothing beside that of reading it.
-const blockSize = 1 << 20
+// blockSize is how much is decoded at once: enough that handing a block around is
+// nothing beside reading it, and so little that block and batch stay in a core's
+// cache on their way.
+const blockSize = 256 << 10
 
 // Replay audits files to their ends. Each file is a partition of one scope; they
 // are merged by log time, so that their order changes no figure. progress, if
@@ -99,7 +100,7 @@ func (r *replayer) close() {
 }
 
 // peekSize is how much of a file is looked at to find its format and first stamp.
-const peekSize = 256 << 10
+const peekSize = 64 << 10
 
 func (r *replayer) open(inputs []Input, stdin io.Reader) error {
 	var faults []error
@@ -163,14 +164,17 @@ func (r *replayer) prepare() error {
 	if c.Parallel <= 0 {
 		c.Parallel = runtime.GOMAXPROCS(0)
 	}
+	if c.block <= 0 {
+		c.block = blockSize
+	}
 	ledger := aggregate.Config{
 		Horizon: int64(c.Horizon), Lateness: int64(c.Lateness), Views: aggregate.SummaryViews(), EndAtLast: true,
 		Worst: c.Worst, KeyHash: keyHasher(c.Salt),
 	}
 	s := &shared{
 		cfg: c, router: newRouter(c.Routes.Templates), callers: newCallers(c.Peers),
-		ledger: ledger, seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
-		discs: map[string]int{}, ignorePath: map[string]bool{}, ignorePeer: map[string]bool{},
+		ledger: ledger, seed: maphash.MakeSeed(),
+		ignorePath: map[string]bool{}, ignorePeer: map[string]bool{},
 		deadlines: len(c.Peers.CallerTimeout) > 0, shardCount: c.Parallel,
 		latest: c.Now.Add(c.MaxFuture).UnixNano(), spare: make(chan *batch, 4*c.Parallel+4),
 	}
@@ -188,9 +192,13 @@ func (r *replayer) prepare() error {
 	for _, a := range c.Ignore.UserAgents {
 		s.agents = append(s.agents, []byte(a))
 	}
+	for i := range c.Sources {
+		c.Sources[i].name = []byte(c.Sources[i].Dependency)
+	}
 	var extra []string
+	discs := map[string]int{}
 	for _, route := range sortedKeys(c.Discriminators) {
-		s.discs[route] = len(extra)
+		discs[route] = len(extra)
 		extra = append(extra, c.Discriminators[route])
 	}
 	s.claimedAt = uint16(len(c.Keys.Originators())) + 1
@@ -199,14 +207,13 @@ func (r *replayer) prepare() error {
 	}
 	r.shared = s
 	r.reg = newRegistry(c.Parallel, c.Routes.Max, c.Peers.Max)
-	seed := maphash.MakeSeed()
 	for i := range c.Parallel {
 		parsers, err := r.parsers(extra)
 		if err != nil {
 			return err
 		}
 		r.decoders = append(r.decoders, &decoder{
-			number: i, shared: s, checker: c.Keys.NewChecker(), names: newLocalNames(s.callers, seed), parsers: parsers,
+			number: i, shared: s, checker: c.Keys.NewChecker(), names: newLocalNames(s.callers, discs, s.seed), parsers: parsers,
 		})
 	}
 	peek, err := r.parsers(nil)
@@ -349,7 +356,7 @@ func (r *replayer) read(ctx context.Context, work, order chan<- *task, free <-ch
 		default:
 		}
 		t := &task{part: p, done: make(chan *batch, 1)}
-		block, err := p.Next(blockSize, buf)
+		block, err := p.Next(r.cfg.block, buf)
 		switch {
 		case errors.Is(err, io.EOF):
 			t.last = true

@@ -80,10 +80,10 @@ func (s *shards) work(i int) {
 			it := &items[k]
 			a := &it.Arrival
 			a.Route, a.Peer = j.routes[a.Route], j.peers[it.peer]
-			if l.Late(a, max(j.mark, it.before)) {
+			if it.late || l.Late(a, j.mark) {
 				a.Class, a.Reason, a.Originator = keys.Unattributable, keys.Late, 0
 			}
-			l.Add(a)
+			l.Add(a, j.batch.keys[it.key:it.key+uint32(it.keyLen)])
 		}
 		out := new(aggregate.Output)
 		l.Close(j.to, out)

@@ -1,0 +1,140 @@
+package aggregate
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/targetside/auditor/keys"
+)
+
+// stormArrivals makes n arrivals as a target sees them in a storm: half of the
+// questions are asked once, the others up to 27 times, 2.9 times in the mean, and
+// they are logged in the order of their ends. perSecond sets how many are live.
+func stormArrivals(n int, perSecond int) []Arrival {
+	r := rand.New(rand.NewPCG(1, 1))
+	out := make([]Arrival, 0, n)
+	type asked struct {
+		id   ID
+		at   int64
+		left int
+		try  uint8
+	}
+	var waiting []asked
+	now := testBase
+	step := sec / int64(perSecond)
+	for len(out) < n {
+		now += step
+		var q asked
+		if i := len(waiting) - 1 - r.IntN(max(1, min(len(waiting), perSecond*4))); i >= 0 && r.IntN(3) > 0 {
+			q = waiting[i]
+			waiting[i] = waiting[len(waiting)-1]
+			waiting = waiting[:len(waiting)-1]
+		} else {
+			q = asked{id: ID{r.Uint64(), r.Uint64()}, left: 1}
+			if r.IntN(2) == 0 {
+				for q.left = 2; q.left < 27 && r.IntN(100) < 72; q.left++ {
+				}
+			}
+		}
+		q.try++
+		a := Arrival{
+			Start: now - r.Int64N(sec), Duration: int64(r.IntN(1000)) * 1e6, RetryAfter: -1, Text: r.Uint64(),
+			Question: q.id, Class: keys.Verified, Kind: KindEnd, Outcome: OutcomeError, Attempt: min(q.try, 3),
+			AttemptsLeft: NoBudget, Route: uint16(q.id.Key % 80), Originator: uint16(1 + q.id.Key%3), Peer: uint8(q.id.Key % 8),
+			Flags: Visible | Head | Decidable,
+		}
+		a.Log = a.Start + a.Duration
+		if q.left--; q.left == 0 {
+			a.Outcome = OutcomeSuccess
+		} else {
+			waiting = append(waiting, q)
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+func BenchmarkLedger(b *testing.B) {
+	for _, rate := range []int{500, 20000} {
+		b.Run(fmt.Sprint(rate, "-per-second"), func(b *testing.B) {
+			in := stormArrivals(1_000_000, rate)
+			b.ReportAllocs()
+			b.ResetTimer()
+			for n := 0; n < b.N; n += len(in) {
+				b.StopTimer()
+				l, out := NewLedger(Config{Horizon: 120 * sec, Lateness: 120 * sec, Views: SummaryViews(), EndAtLast: true}), new(Output)
+				b.StartTimer()
+				for i := range in[:min(len(in), b.N-n)] {
+					l.Add(&in[i], nil)
+					if i%1024 == 0 {
+						l.Close(tickOf(in[i].Log-120*sec), out)
+						*out = Output{}
+					}
+				}
+				l.Finish(out)
+			}
+		})
+	}
+}
+
+// heapInUse is the memory in use, without garbage.
+func heapInUse() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// TestMemoryBounds holds the ledger to what `check` promises: 96 bytes per live
+// question and 24 per arrival in open ticks. The mix is that of a storm, 2.9
+// arrivals a question; questions that come much more often cost 8 bytes for each
+// further arrival within the horizon.
+func TestMemoryBounds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs half a gigabyte")
+	}
+	in := stormArrivals(3_000_000, 10000)
+	before := heapInUse()
+	l := NewLedger(Config{Horizon: 120 * sec, Lateness: 60 * sec})
+	var out Output
+	for i := range in {
+		l.Add(&in[i], nil)
+		if i%4096 == 0 {
+			l.Close(tickOf(in[i].Log-60*sec), &out)
+			out = Output{}
+		}
+	}
+	used := heapInUse() - before
+	s := l.Stats()
+	allowed := uint64(s.Live)*96 + uint64(s.Open)*24
+	t.Logf("%d live questions, %d open arrivals: %d bytes, %.1f a question if an arrival costs 24", s.Live, s.Open, used,
+		float64(used-uint64(s.Open)*24)/float64(s.Live))
+	if used > allowed {
+		t.Errorf("%d bytes for %d live questions and %d arrivals in open ticks, %d are allowed", used, s.Live, s.Open, allowed)
+	}
+	runtime.KeepAlive(l)
+	runtime.KeepAlive(in)
+}
+
+// BenchmarkGrowth reports the longest pause of one Add while the table grows to
+// millions of questions.
+func BenchmarkGrowth(b *testing.B) {
+	var worst time.Duration
+	for range b.N {
+		l := NewLedger(Config{Horizon: 120 * sec, Lateness: 60 * sec})
+		a := Arrival{Start: testBase, Log: testBase, Duration: 0, RetryAfter: -1, Class: keys.Verified, Kind: KindEnd, AttemptsLeft: NoBudget}
+		r := rand.New(rand.NewPCG(1, 1))
+		for range 4_000_000 {
+			a.Question = ID{r.Uint64(), r.Uint64()}
+			a.Start += 1000
+			at := time.Now()
+			l.Add(&a, nil)
+			worst = max(worst, time.Since(at))
+		}
+	}
+	b.ReportMetric(float64(worst.Microseconds())/1000, "ms/worst-add")
+}
