@@ -16,11 +16,11 @@ const (
 	nSuccess
 	nGood // successes that were neither cut off nor late
 	nRefused
-	nOriginals      // opened an episode
-	nPeerFirsts     // first of their question by their peer
-	nFailedArrivals // of questions whose first arrival failed
-	nFailedOriginals
-	nFailedPeerFirsts
+	nOriginals           // opened an episode
+	nPeerFirsts          // first of their question by their peer
+	nFailedArrivals      // of questions whose first arrival failed
+	nFailedQuestions     // such questions, each when it becomes one
+	nFailedPeerQuestions // the same by question and peer
 	nAnswered
 	nSamePeer // repeats whose previous arrival came by the same peer
 	nAfterGone

@@ -17,11 +17,14 @@ type effect struct {
 	known       bool
 	claimed     bool
 	failedFirst bool // the first arrival within the horizon failed
+	newlyFailed bool // and for the previous arrival it had not
 	original    bool
 	gap         int64
 	prevTick    int64 // of the previous arrival, unless original
 	peerFirst   bool
 	peerTick    int64 // of the peer's previous arrival, unless peerFirst
+	// peerNewlyFailed is newlyFailed against the peer's previous arrival.
+	peerNewlyFailed bool
 
 	hopOne                 bool
 	hopFirst, hopPeerFirst bool
@@ -117,16 +120,16 @@ func (e *effect) settled() {
 	if e.original {
 		e.count(nOriginals)
 		e.countIf(e.claimed, nOriginalsClaimed)
-		e.countIf(e.failedFirst, nFailedOriginals)
 	} else {
 		e.repeat = e.busy
 	}
 	e.countIf(e.failedFirst, nFailedArrivals)
+	e.countIf(e.newlyFailed, nFailedQuestions)
+	e.countIf(e.peerNewlyFailed, nFailedPeerQuestions)
 	e.countIf(e.answered, nAnswered)
 	if e.peerFirst {
 		e.count(nPeerFirsts)
 		e.countIf(e.claimed, nPeerFirstsClaimed)
-		e.countIf(e.failedFirst, nFailedPeerFirsts)
 	}
 }
 
@@ -155,9 +158,9 @@ func (c *Counts) add(e *effect, v *View) {
 			c.HopCarried = carry(c.HopCarried, Carry{Rows: back, N: 1})
 		}
 	}
-	first, prev := e.original, e.prevTick
+	first, prev, newly := e.original, e.prevTick, e.newlyFailed
 	if v.ByPeer {
-		first, prev = e.peerFirst, e.peerTick
+		first, prev, newly = e.peerFirst, e.peerTick, e.peerNewlyFailed
 	}
 	if first {
 		return
@@ -167,7 +170,7 @@ func (c *Counts) add(e *effect, v *View) {
 		if e.claimed {
 			x.Claimed = 1
 		}
-		if e.failedFirst {
+		if e.failedFirst && !newly {
 			x.Failed = 1
 		}
 		c.Carried = carry(c.Carried, x)

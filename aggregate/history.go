@@ -98,9 +98,10 @@ const (
 )
 
 // A record of seen has two words. The first holds property, value, the carried
-// budget of that arrival (for seenPeer) and the stamp; the second, for seenPeer,
-// how many of the peer's arrivals are within the horizon, and how many were when
-// its latest came.
+// budget of that arrival (for seenPeer) and the stamp. The second is for seenPeer:
+// how many of the peer's arrivals are within the horizon (31 bits), whether the
+// question's first had failed when its latest came (1 bit), and the ordinal that
+// latest one had among the peer's (32 bits).
 type record struct{ w []uint64 }
 
 func (r record) ok() bool           { return r.w != nil }
@@ -108,14 +109,24 @@ func (r record) property() property { return property(r.w[0] >> 56) }
 func (r record) value() uint8       { return uint8(r.w[0] >> 48) }
 func (r record) left() uint8        { return uint8(r.w[0] >> timeBits) }
 func (r record) stamp() uint64      { return r.w[0] & timeMask }
-func (r record) count() uint32      { return uint32(r.w[1] >> 32) }
+func (r record) count() uint32      { return uint32(r.w[1] >> 33) }
+func (r record) failed() bool       { return r.w[1]>>32&1 != 0 }
 func (r record) ordinal() uint32    { return uint32(r.w[1]) }
 
 func (r record) set(p property, value, left uint8, start int64) {
 	r.w[0] = uint64(p)<<56 | uint64(value)<<48 | uint64(left)<<timeBits | stamp(start)
 }
 
-func (r record) setCounts(count, ordinal uint32) { r.w[1] = uint64(count)<<32 | uint64(ordinal) }
+func (r record) setCounts(count, ordinal uint32) {
+	r.w[1] = uint64(count)<<33 | r.w[1]&(1<<32) | uint64(ordinal)
+}
+
+func (r record) setFailed(failed bool) {
+	r.w[1] &^= 1 << 32
+	if failed {
+		r.w[1] |= 1 << 32
+	}
+}
 
 // records returns what q has in seen, two words a record. The rest of the block
 // is empty: its records' first words are 0.

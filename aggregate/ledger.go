@@ -28,7 +28,10 @@ type Ledger struct {
 	order []uint64 // scratch of sorting
 	spare []*tick
 	pages []*page
-	e     effect
+
+	perSecond int    // room to give the events of a second
+	touched   uint64 // keeps fetch from being optimised away
+	e         effect
 }
 
 // Stats are what a ledger dropped or moved, and what it holds.
@@ -231,6 +234,7 @@ func (l *Ledger) closeTick(t *tick, out *Output) {
 		i = next
 	}
 	if len(t.written) > 0 {
+		l.perSecond = len(t.written) + len(t.written)/8
 		out.Seconds = append(out.Seconds, Second{At: t.at, Events: t.written})
 	}
 	heap.Pop(&l.queue)
@@ -270,13 +274,13 @@ func (l *Ledger) watch(i uint32, q *question, at int64) {
 // start. Equal starts are ordered by log time, and then by everything else that a
 // count can depend on: where that is equal too, their order changes nothing.
 func (l *Ledger) stepAll(t *tick) {
-	l.order = l.order[:0]
-	for i := range t.n {
-		l.order = append(l.order, uint64(t.arrival(i).start)<<32|uint64(i))
-	}
-	slices.Sort(l.order)
+	l.sort(t)
 	l.stats.Open -= len(l.order)
+	ahead := l.order
 	for rest := l.order; len(rest) > 0; {
+		if len(ahead) >= len(rest) {
+			ahead = l.fetch(t, ahead)
+		}
 		n := 1
 		for n < len(rest) && rest[n]>>32 == rest[0]>>32 {
 			n++
@@ -288,6 +292,62 @@ func (l *Ledger) stepAll(t *tick) {
 		}
 		rest = rest[n:]
 	}
+}
+
+// sort fills l.order with the arrivals of a tick in order of start, each as its
+// start and its number. It deals them out by milliseconds and puts what is then
+// almost in order in order.
+func (l *Ledger) sort(t *tick) {
+	l.order = slices.Grow(l.order[:0], int(t.n))[:t.n]
+	if t.n < 1024 {
+		for i := range t.n {
+			l.order[i] = uint64(t.arrival(i).start)<<32 | uint64(i)
+		}
+		slices.Sort(l.order)
+		return
+	}
+	const slots = 1e9>>20 + 1
+	var from [slots + 1]uint32
+	for i := range t.n {
+		from[t.arrival(i).start>>20+1]++
+	}
+	for i := range from[1:] {
+		from[i+1] += from[i]
+	}
+	begin := from
+	for i := range t.n {
+		start := t.arrival(i).start
+		at := &from[start>>20]
+		l.order[*at] = uint64(start)<<32 | uint64(i)
+		*at++
+	}
+	for i := range slots {
+		switch part := l.order[begin[i]:begin[i+1]]; len(part) {
+		case 0, 1:
+		case 2:
+			if part[0] > part[1] {
+				part[0], part[1] = part[1], part[0]
+			}
+		default:
+			slices.Sort(part)
+		}
+	}
+}
+
+// fetchAhead is how many questions are brought into the cache together.
+const fetchAhead = 32
+
+// fetch touches the questions of the next arrivals. Each lies somewhere else in
+// memory; asked for one after the other in stepping they would each be waited
+// for, asked for together they come together.
+func (l *Ledger) fetch(t *tick, order []uint64) (rest []uint64) {
+	n := min(fetchAhead, len(order))
+	for _, x := range order[:n] {
+		if f := t.arrival(uint32(x)); f.flags&unattributable == 0 {
+			l.touched += uint64(l.table.at(f.owner).recent)
+		}
+	}
+	return order[n:]
 }
 
 // stepTied steps arrivals with one start. Copies of one record are among these,
@@ -312,7 +372,7 @@ func (l *Ledger) stepTied(t *tick, tied []uint64) {
 			switch p := at(kept[len(kept)-1]); {
 			case p.text != f.text:
 			case f.flags&p.flags&Paired != 0:
-				if f.flags.kind() == p.flags.kind() {
+				if f.flags.kind() == KindEnd && p.flags.kind() == KindEnd {
 					l.stats.Duplicates++
 				} else {
 					l.stats.Interim++
@@ -320,7 +380,7 @@ func (l *Ledger) stepTied(t *tick, tied []uint64) {
 				l.release(p)
 				kept[len(kept)-1] = x // the later kind knows more
 				continue
-			case p.length(l) != f.length(l) || p.flags != f.flags || p.peer != f.peer:
+			case p.length(l) != f.length(l) || p.flags != f.flags || p.peer != f.peer || p.owner != f.owner:
 			case f.flags&Decidable == 0:
 				l.stats.Undecidable++
 			default:
@@ -420,6 +480,9 @@ func (l *Ledger) book() {
 func (l *Ledger) written(log int64, d Dims, kind Event) {
 	if at := tickOf(log); at >= l.closed {
 		t := l.tick(at)
+		if t.written == nil {
+			t.written = make([]Event, 0, l.perSecond)
+		}
 		t.written = append(t.written, kind|Event(d.Route)<<eventRoute|Event(d.Originator)<<eventOriginator|Event(d.Peer))
 	}
 }

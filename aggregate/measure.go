@@ -235,9 +235,9 @@ func (c *Counts) measure(s scope) Measure {
 	all := a + u.Total
 	d := c.Distinct(s.byPeer)
 	under := beyond(c.Carried, 0)
-	claimed, failed := c.n[nOriginalsClaimed], c.n[nFailedOriginals]
+	claimed, failed := c.n[nOriginalsClaimed], c.n[nFailedQuestions]
 	if s.byPeer {
-		claimed, failed = c.n[nPeerFirstsClaimed], c.n[nFailedPeerFirsts]
+		claimed, failed = c.n[nPeerFirstsClaimed], c.n[nFailedPeerQuestions]
 	}
 	verifiedD := d - claimed - under.Claimed
 	m := Measure{

@@ -54,6 +54,17 @@ func (n *naive) before(i int, keep func(b *Arrival) bool) (out []*Arrival) {
 
 func failed(a *Arrival) bool { return a.Outcome != OutcomeSuccess || a.Departure != StillThere }
 
+// failedFirst says that the first arrival within the horizon of a failed.
+func (n *naive) failedFirst(a *Arrival) bool {
+	for i := range n.real {
+		if &n.real[i] == a {
+			past := append([]*Arrival{a}, n.before(i, nil)...)
+			return failed(past[len(past)-1])
+		}
+	}
+	panic("not there")
+}
+
 // counts returns what the arrivals that match add up to; byPeer says that the
 // measure is of a peer.
 func (n *naive) counts(match func(*Arrival) bool, byPeer bool) *Counts {
@@ -132,12 +143,12 @@ func (n *naive) count(c *Counts, i int, byPeer bool) {
 	inc(&c.n[nFailedArrivals], failed(first))
 	inc(&c.n[nOriginals], len(past) == 0)
 	inc(&c.n[nOriginalsClaimed], len(past) == 0 && claimed)
-	inc(&c.n[nFailedOriginals], len(past) == 0 && failed(first))
+	inc(&c.n[nFailedQuestions], failed(first) && (len(past) == 0 || !n.failedFirst(past[0])))
 	inc(&c.n[nOrphanAttempts], len(past) == 0 && a.Attempt >= 2)
 	inc(&c.n[nReopened], len(past) == 0 && is(Reopening))
 	inc(&c.n[nPeerFirsts], len(byMe) == 0)
 	inc(&c.n[nPeerFirstsClaimed], len(byMe) == 0 && claimed)
-	inc(&c.n[nFailedPeerFirsts], len(byMe) == 0 && failed(first))
+	inc(&c.n[nFailedPeerQuestions], failed(first) && (len(byMe) == 0 || !n.failedFirst(byMe[0])))
 	if len(past) > 0 {
 		p := past[0]
 		c.Repeat += dur

@@ -64,7 +64,8 @@ type rows struct {
 	number  int
 	view    View
 	buckets map[int64]*rowSet
-	last    *rowSet
+	last    *rowSet // of tick, unless nil
+	tick    int64
 }
 
 // rowSet is the rows of one stretch of time; wide holds what belongs to whole
@@ -93,19 +94,19 @@ func (g *grid) at(i, j int) *Counts {
 }
 
 func (r *rows) set(tick int64) *rowSet {
+	if r.last != nil && (r.tick == tick || r.view.Every == 0) {
+		return r.last
+	}
 	at := int64(0)
 	if r.view.Every > 0 {
 		at = floorDiv(tick, r.view.Every)
-	}
-	if r.last != nil && r.last.at == at {
-		return r.last
 	}
 	s := r.buckets[at]
 	if s == nil {
 		s = &rowSet{at: at}
 		r.buckets[at] = s
 	}
-	r.last = s
+	r.last, r.tick = s, tick
 	return s
 }
 

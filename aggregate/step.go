@@ -47,7 +47,7 @@ func (l *Ledger) original(i uint32, q *question, f *filed, start int64) {
 	e.original, e.peerFirst = true, true
 	if f.flags.failed() {
 		q.state |= firstFailed
-		e.failedFirst = true
+		e.failedFirst, e.newlyFailed, e.peerNewlyFailed = true, true, true
 	}
 	e.answered = f.flags.outcome() == OutcomeSuccess
 	e.countIf(f.flags&Reopening != 0, nReopened)
@@ -70,19 +70,17 @@ func (l *Ledger) repeat(q *question, f *filed, start int64) {
 	end := q.last + unpackDuration(q.dur)
 	inFlight := end > start
 	e.after(Outcome(q.state&lastOutcome), q.state&lastGone != 0, inFlight)
-	before := l.ordinal(q)
+	before, wasFailed := l.ordinal(q), l.failedFirst(q)
 	l.rememberLast(q, f)
 	l.slide(q, start)
 
-	recent := l.arena.words(q.recent)
-	k := uint32(ringLen(recent)) + 1
+	k := uint32(ringLen(l.arena.words(q.recent))) + 1
 	if q.state&firstIsPast == 0 {
 		k++
-		e.failedFirst = q.state&firstFailed != 0
-	} else {
-		e.failedFirst = oldest(recent).failed()
 	}
-	l.stepPeer(q, f, start, k-1, before)
+	e.failedFirst = l.failedFirst(q)
+	e.newlyFailed = e.failedFirst && !wasFailed
+	l.stepPeer(q, f, start, k-1, before, wasFailed)
 	if f.num > 0 {
 		l.stepNumber(q, f, start)
 	}
@@ -107,6 +105,15 @@ func (l *Ledger) ordinal(q *question) uint32 {
 		k++
 	}
 	return k
+}
+
+// failedFirst says that the first arrival at most one horizon before the latest
+// one failed.
+func (l *Ledger) failedFirst(q *question) bool {
+	if q.state&firstIsPast == 0 {
+		return q.state&firstFailed != 0
+	}
+	return oldest(l.arena.words(q.recent)).failed()
 }
 
 // rememberLast moves what the latest arrival alone knew into the history, before
@@ -168,11 +175,11 @@ func (l *Ledger) within(r record, now int64) bool {
 // stepPeer does what is counted by question and peer. While all arrivals come by
 // one peer nothing is kept; a second peer makes records for both. within is how
 // many earlier arrivals are within the horizon, last the ordinal of the latest.
-func (l *Ledger) stepPeer(q *question, f *filed, start int64, within, last uint32) {
+func (l *Ledger) stepPeer(q *question, f *filed, start int64, within, last uint32, wasFailed bool) {
 	e, a := &l.e, &l.arena
 	many := a.seenOf(q, seenPeer, q.peer).ok()
 	if !many && f.peer == q.peer {
-		e.peerTick = e.prevTick
+		e.peerTick, e.peerNewlyFailed = e.prevTick, e.newlyFailed
 		l.stepBudget(q.left, f.flags.left())
 		return
 	}
@@ -180,23 +187,26 @@ func (l *Ledger) stepPeer(q *question, f *filed, start int64, within, last uint3
 		r := a.remember(q, seenPeer, q.peer)
 		r.set(seenPeer, q.peer, q.left, q.last)
 		r.setCounts(within, last)
+		r.setFailed(wasFailed)
 	}
 	r := a.seenOf(q, seenPeer, f.peer)
 	switch {
 	case l.within(r, start):
+		e.peerNewlyFailed = e.failedFirst && !r.failed()
 		e.peerTick = tickOf(start - ago(start, r.stamp())*1000)
 		l.stepBudget(r.left(), f.flags.left())
 		r.setCounts(r.count()+1, r.count()+1)
 	case r.ok():
-		e.peerFirst = true
+		e.peerFirst, e.peerNewlyFailed = true, e.failedFirst
 		l.endPeer(q, r, tickOf(start))
 		r.setCounts(1, 1)
 	default:
-		e.peerFirst = true
+		e.peerFirst, e.peerNewlyFailed = true, e.failedFirst
 		r = a.remember(q, seenPeer, f.peer)
 		r.setCounts(1, 1)
 	}
 	r.set(seenPeer, f.peer, f.flags.left(), start)
+	r.setFailed(e.failedFirst)
 }
 
 // stepBudget compares the budgets that two successive arrivals by one peer

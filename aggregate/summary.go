@@ -79,8 +79,8 @@ type routeSlot struct {
 type depSlot struct {
 	slot
 	name        string
-	originators map[uint16]*slot
-	peers       map[uint8]*slot
+	originators []*slot // by number
+	peers       []*slot
 }
 
 // reading is one budget reading of the total.
@@ -118,16 +118,7 @@ func (s *Summary) addEvent(from int64, e Event) {
 	d := e.Dims()
 	r := s.route(d.Route)
 	dep := r.dep
-	orig := dep.originators[d.Originator]
-	if orig == nil {
-		orig = &slot{at: math.MinInt64}
-		dep.originators[d.Originator] = orig
-	}
-	peer := dep.peers[d.Peer]
-	if peer == nil {
-		peer = &slot{at: math.MinInt64}
-		dep.peers[d.Peer] = peer
-	}
+	orig, peer := numbered(&dep.originators, int(d.Originator)), numbered(&dep.peers, int(d.Peer))
 	for _, x := range [...]*slot{&s.total, &dep.slot, &r.slot, orig, peer} {
 		if x.at != s.second {
 			if x.tracker == nil {
@@ -151,21 +142,34 @@ func (s *Summary) addEvent(from int64, e Event) {
 	}
 }
 
+// numbered returns the slot with a number, made if there is none.
+func numbered(list *[]*slot, i int) *slot {
+	if i < len(*list) && (*list)[i] != nil {
+		return (*list)[i]
+	}
+	for i >= len(*list) {
+		*list = append(*list, nil)
+	}
+	(*list)[i] = &slot{at: math.MinInt64}
+	return (*list)[i]
+}
+
 func (s *Summary) route(id uint16) *routeSlot {
+	if int(id) < len(s.routes) && s.routes[id] != nil {
+		return s.routes[id]
+	}
 	for int(id) >= len(s.routes) {
 		s.routes = append(s.routes, nil)
 	}
-	if s.routes[id] == nil {
-		name, _ := s.names.Route(id)
-		dep := s.deps[name]
-		if dep == nil {
-			dep = &depSlot{name: name, originators: map[uint16]*slot{}, peers: map[uint8]*slot{}}
-			dep.at = math.MinInt64
-			s.deps[name] = dep
-		}
-		s.routes[id] = &routeSlot{dep: dep}
-		s.routes[id].at = math.MinInt64
+	name, _ := s.names.Route(id)
+	dep := s.deps[name]
+	if dep == nil {
+		dep = &depSlot{name: name}
+		dep.at = math.MinInt64
+		s.deps[name] = dep
 	}
+	s.routes[id] = &routeSlot{dep: dep}
+	s.routes[id].at = math.MinInt64
 	return s.routes[id]
 }
 
@@ -225,24 +229,21 @@ func (s *Summary) Report(input Input, stats Stats, worst []Worst, places int) *R
 	for _, n := range in.Quarantined {
 		bad += n
 	}
-	total := new(Counts)
 	for _, c := range s.byOriginator {
-		total.Merge(c)
+		in.Arrivals += c.n[nArrivals]
 	}
-	in.Arrivals = total.n[nArrivals]
-	read := total.n[nArrivals] + in.Duplicates
+	read := in.Arrivals + in.Duplicates
 	for _, n := range in.Ignored {
 		read += n
 	}
 	sc := scope{seconds: to - from, readShare: share(read, read+bad)}
-	total.FanOut = Histogram{}
-	for _, c := range s.wide {
-		total.FanOut.merge(&c.FanOut)
+	total := new(Counts)
+	for _, name := range sortedKeys(s.deps) {
+		d, c := s.dependency(s.deps[name], sc)
+		r.Dependencies = append(r.Dependencies, d)
+		total.Merge(c)
 	}
 	r.Total = s.measure(total, sc, &s.total)
-	for _, name := range sortedKeys(s.deps) {
-		r.Dependencies = append(r.Dependencies, s.dependency(s.deps[name], sc))
-	}
 	span := total.Spans.seconds(0.99)
 	r.Windows = append(r.Windows, s.windowsOf(from, to, sc, span)...)
 	for _, w := range WorstOf(places, worst) {
@@ -268,11 +269,10 @@ func (s *Summary) slots() []*slot {
 	}
 	for _, d := range s.deps {
 		out = append(out, &d.slot)
-		for _, x := range d.originators {
-			out = append(out, x)
-		}
-		for _, x := range d.peers {
-			out = append(out, x)
+		for _, x := range append(slices.Clone(d.originators), d.peers...) {
+			if x != nil {
+				out = append(out, x)
+			}
 		}
 	}
 	return out
@@ -303,13 +303,14 @@ func peakBudget(r budget.Reading) Budget {
 	}
 }
 
-func (s *Summary) dependency(dep *depSlot, sc scope) Dependency {
+// dependency forms the measures of a dependency and of its parts, and returns the
+// counts of the whole of it too.
+func (s *Summary) dependency(dep *depSlot, sc scope) (Dependency, *Counts) {
 	d := Dependency{Name: dep.name, Routes: []RouteMeasure{}, Originators: []OriginatorMeasure{}, Peers: []PeerMeasure{}}
 	all := new(Counts)
 	routes, originators, peers := map[uint16]*Counts{}, map[uint16]*Counts{}, map[uint8]*Counts{}
 	for dims, c := range s.byOriginator {
 		if s.route(dims.Route).dep == dep {
-			all.Merge(c)
 			into(routes, dims.Route).Merge(c)
 			into(originators, dims.Originator).Merge(c)
 		}
@@ -318,6 +319,9 @@ func (s *Summary) dependency(dep *depSlot, sc scope) Dependency {
 		if s.route(dims.Route).dep == dep {
 			into(peers, dims.Peer).Merge(c)
 		}
+	}
+	for _, c := range routes {
+		all.Merge(c)
 	}
 	all.FanOut = Histogram{}
 	for o, c := range originators {
@@ -335,17 +339,17 @@ func (s *Summary) dependency(dep *depSlot, sc scope) Dependency {
 		d.Routes = append(d.Routes, RouteMeasure{name, m})
 	}
 	for id, c := range originators {
-		d.Originators = append(d.Originators, OriginatorMeasure{s.names.Originator(id), s.measure(c, sc, dep.originators[id])})
+		d.Originators = append(d.Originators, OriginatorMeasure{s.names.Originator(id), s.measure(c, sc, numbered(&dep.originators, int(id)))})
 	}
 	ofPeer := sc
 	ofPeer.byPeer = true
 	for id, c := range peers {
-		d.Peers = append(d.Peers, PeerMeasure{s.names.Peer(id), s.measure(c, ofPeer, dep.peers[id])})
+		d.Peers = append(d.Peers, PeerMeasure{s.names.Peer(id), s.measure(c, ofPeer, numbered(&dep.peers, int(id)))})
 	}
 	slices.SortFunc(d.Routes, func(a, b RouteMeasure) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(d.Originators, func(a, b OriginatorMeasure) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(d.Peers, func(a, b PeerMeasure) int { return cmp.Compare(a.Name, b.Name) })
-	return d
+	return d, all
 }
 
 // windowsOf puts windows together. They begin at whole minutes, or at whole ten

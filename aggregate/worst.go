@@ -69,8 +69,11 @@ func (w *worst) offer(q *question, start int64, key func() [16]byte) {
 		w.findLow()
 		return
 	}
-	if rank(&w.list[w.low], n, start) < 0 {
+	if r := rank(&w.list[w.low], n, start); r <= 0 {
 		c.KeyHash = key()
+		if r == 0 && slices.Compare(c.KeyHash[:], w.list[w.low].KeyHash[:]) >= 0 {
+			return
+		}
 		delete(w.at, w.list[w.low].ID)
 		w.at[q.id] = w.low
 		w.list[w.low] = c
@@ -81,7 +84,8 @@ func (w *worst) offer(q *question, start int64, key func() [16]byte) {
 func (w *worst) findLow() {
 	w.low = 0
 	for i := range w.list {
-		if rank(&w.list[i], w.list[w.low].Arrivals, w.list[w.low].First) < 0 {
+		a, b := &w.list[i], &w.list[w.low]
+		if cmp.Or(rank(a, b.Arrivals, b.First), slices.Compare(b.KeyHash[:], a.KeyHash[:])) < 0 {
 			w.low = i
 		}
 	}

@@ -19,6 +19,14 @@ import (
 	"testing"
 )
 
+// logsDir is where the logs are: AUDITOR_RECORDED names a fresh recording.
+func logsDir() string {
+	if dir := os.Getenv("AUDITOR_RECORDED"); dir != "" {
+		return dir
+	}
+	return "logs"
+}
+
 type counts struct{ Arrivals, Questions int }
 
 type keyTruth struct {
@@ -74,7 +82,7 @@ type record struct {
 
 func readTruth(t *testing.T) truth {
 	t.Helper()
-	text, err := os.ReadFile("logs/truth.json")
+	text, err := os.ReadFile(filepath.Join(logsDir(), "truth.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +97,7 @@ func readTruth(t *testing.T) truth {
 // those it left out.
 func readLog(t *testing.T, name string, parse func(*testing.T, string) record) (records []record, probes int) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("logs", name))
+	text, err := os.ReadFile(filepath.Join(logsDir(), name))
 	if err != nil {
 		t.Fatal(err)
 	}

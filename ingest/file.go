@@ -23,6 +23,7 @@ type File struct {
 	offset  int64  // of rest
 	rest    []byte // read, and not yet handed out
 	ended   bool
+	broken  error // why it ended, if not at its end
 }
 
 // Stdin is the name that stands for standard input.
@@ -133,7 +134,8 @@ func (f *File) Peek(size int) ([]byte, error) {
 	return f.rest[:min(size, len(f.rest))], nil
 }
 
-// fill reads until rest holds size bytes or the file ends.
+// fill reads until rest holds size bytes or the file ends. Once that went wrong
+// it answers the same error for ever: what could not be read is never the end.
 func (f *File) fill(size int) error {
 	if cap(f.rest) < size {
 		f.rest = append(make([]byte, 0, size), f.rest...)
@@ -143,12 +145,12 @@ func (f *File) fill(size int) error {
 		f.rest = f.rest[:len(f.rest)+n]
 		if err != nil {
 			f.ended = true
-			if !errors.Is(err, io.EOF) {
-				return f.readError(err)
+			if err != io.EOF {
+				f.broken = f.readError(err)
 			}
 		}
 	}
-	return nil
+	return f.broken
 }
 
 // maxLine bounds the memory that a file without line ends can take.
@@ -165,8 +167,11 @@ func (f *File) Next(size int, buf []byte) (Block, error) {
 		if len(f.rest) == 0 {
 			return Block{}, io.EOF
 		}
-		end := bytes.LastIndexByte(f.rest, '\n') + 1
-		if f.ended {
+		end := bytes.LastIndexByte(f.rest[:min(size, len(f.rest))], '\n') + 1
+		if end == 0 && len(f.rest) > size { // more was peeked at
+			end = bytes.IndexByte(f.rest, '\n') + 1
+		}
+		if f.ended && (len(f.rest) <= size || end == 0) {
 			end = len(f.rest)
 		}
 		if end == 0 {

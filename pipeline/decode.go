@@ -58,7 +58,8 @@ type decoder struct {
 	checker *keys.Checker
 	names   *localNames
 	entry   accesslog.Entry
-	item    item // of the record at hand
+	item    item  // of the record at hand
+	before  int64 // largest log time of earlier records of the block
 	route   []byte
 }
 
@@ -175,7 +176,7 @@ func (d *decoder) take(part int, e *accesslog.Entry, b *batch, line int64) {
 		b.quarantine(rejectFuture, 1, line)
 		return
 	}
-	before := b.maxLog
+	d.before = b.maxLog
 	b.maxLog = max(b.maxLog, e.End)
 	path := withoutQuery(e.Path)
 	peer := d.names.peer(e.Peer)
@@ -184,18 +185,17 @@ func (d *decoder) take(part int, e *accesslog.Entry, b *batch, line int64) {
 		return
 	}
 
-	dep := d.names.dependency(src, e.Dependency)
+	dep, depHash := d.names.dependency(src, e.Dependency)
 	d.route = append(d.route[:0], e.Route...)
 	if len(d.route) == 0 {
 		d.route = s.router.route(d.route, e.Method, path)
 	}
-	route := d.names.route(dep, d.route)
+	route, routeHash := d.names.route(dep, d.route)
 
 	it := &d.item
 	*it = item{peer: peer}
 	a := &it.Arrival
 	a.Start, a.Log, a.Duration, a.RetryAfter = e.Start, e.End, e.Duration, e.RetryAfter
-	it.late = s.ledger.Late(a, before)
 	a.Route = route
 	a.Attempt, a.AttemptsLeft = uint8(min(e.Attempt, 255)), aggregate.NoBudget
 	if e.AttemptsLeft >= 0 {
@@ -212,7 +212,7 @@ func (d *decoder) take(part int, e *accesslog.Entry, b *batch, line int64) {
 	}
 	a.Text ^= uint64(s.sources[part]) * 0x9e3779b97f4a7c15
 
-	attr := d.attribute(e, path, b)
+	attr := d.attribute(e, path, depHash, routeHash, b)
 	d.deadlines(e, a, &attr, peer)
 
 	if src.InFront && e.Tries != nil {
@@ -230,8 +230,10 @@ func (d *decoder) take(part int, e *accesslog.Entry, b *batch, line int64) {
 	d.put(it, b)
 }
 
-// put gives an arrival to its shard.
+// put gives an arrival to its shard. Each try of a record is late by itself, as
+// the shard judges too: else it would matter where blocks begin.
 func (d *decoder) put(it *item, b *batch) {
+	it.late = d.shared.ledger.Late(&it.Arrival, d.before)
 	n := it.Question.Key
 	if it.Class == keys.Unattributable {
 		n = it.Text * 0x9e3779b97f4a7c15
@@ -331,7 +333,7 @@ func (d *decoder) flags(e *accesslog.Entry, src *Source) (f aggregate.Flags) {
 // attribute says whose question the arrival is. The identity of a question is
 // its dependency, route, key and discriminator; the hashes that it is made of are
 // under secret seeds, so that nobody can make two questions one.
-func (d *decoder) attribute(e *accesslog.Entry, path []byte, b *batch) keys.Attribution {
+func (d *decoder) attribute(e *accesslog.Entry, path []byte, dependency, route uint64, b *batch) keys.Attribution {
 	it := &d.item
 	a := &it.Arrival
 	info := &d.names.info[a.Route]
@@ -356,8 +358,8 @@ func (d *decoder) attribute(e *accesslog.Entry, path []byte, b *batch) keys.Attr
 	it.key, it.keyLen = uint32(len(b.keys)), uint16(len(attr.Key))
 	b.keys = append(b.keys, attr.Key...)
 	scheme := uint64(attr.SchemeIndex) + 1
-	a.Question.Key = mix(attr.Hash[0] + mix(info.dependency+scheme))
-	a.Question.Rest = mix(attr.Hash[1] + mix(info.route+mix(told+scheme)))
+	a.Question.Key = mix(attr.Hash[0] + mix(dependency+scheme))
+	a.Question.Rest = mix(attr.Hash[1] + mix(route+mix(told+scheme)))
 	return attr
 }
 

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/binary"
 	"hash/maphash"
 	"maps"
 	"slices"
@@ -42,9 +43,8 @@ type localNames struct {
 
 // routeInfo is what a decoder needs to know of a route.
 type routeInfo struct {
-	dependency, route uint64 // hashes
-	disc              int    // index into Entry.Extra; -1: the path tells questions apart
-	paths             pathsOf
+	disc  int // index into Entry.Extra; -1: the path tells questions apart
+	paths pathsOf
 }
 
 // pathsOf says whether a route was seen under one path or several.
@@ -59,46 +59,69 @@ const (
 	noDependency = "unknown" // the record has no value in the dependency's field
 	maxLocal     = 60000     // names that a decoder numbers; what comes later is "other"
 	maxRaw       = 1 << 16
+	// maxLocalDeps leaves the registry to decide, which does not depend on the
+	// decoder; with maxLocal it stays below 65,536.
+	maxLocalDeps = 4 * maxDependencies
 )
 
 func newLocalNames(c *callers, discs map[string]int, seed maphash.Seed) *localNames {
 	return &localNames{discs: discs, routes: map[routeName]uint16{}, deps: map[string]uint16{}, callers: c, byRaw: map[string]uint16{}, byName: map[string]uint16{}, seed: seed}
 }
 
+const recentBits = 10
+
 // recent finds the number of a name that was seen a short while ago, without the
 // cost of a map: names are few and come again and again.
-type recent [256]struct {
+type recent [1 << recentBits]recentName
+
+type recentName struct {
 	name  string
-	under uint16 // a name may mean different things under different numbers
+	hash  uint64 // of name
+	under uint16 // a route belongs to a dependency
 	id    uint16
 }
 
-func (r *recent) find(h uint64, name []byte, under uint16) (uint16, bool) {
-	s := &r[h&255]
-	return s.id, s.under == under && s.name == string(name) && s.name != ""
+func (r *recent) find(name []byte, under uint16) (slot *recentName, ok bool) {
+	s := &r[place(name, under)]
+	return s, s.under == under && s.name == string(name) && s.name != ""
 }
 
-func (r *recent) put(h uint64, name []byte, under uint16, id uint16) {
-	s := &r[h&255]
-	s.name, s.under, s.id = string(name), under, id
+// place picks a slot by a name's length, beginning and end: two names that share
+// one only cost a look into the map.
+func place(name []byte, under uint16) uint64 {
+	n := len(name)
+	h := uint64(n) + uint64(under)<<16
+	if n >= 8 {
+		h += binary.LittleEndian.Uint64(name) * 0x9e3779b97f4a7c15
+		h ^= binary.LittleEndian.Uint64(name[n-8:]) * 0xff51afd7ed558ccd
+		m := n/2 - 4
+		h += binary.LittleEndian.Uint64(name[m:]) * 0xc4ceb9fe1a85ec53
+	} else {
+		for _, c := range name {
+			h = h*31 + uint64(c)
+		}
+	}
+	h *= 0x9e3779b97f4a7c15
+	return h >> (64 - recentBits)
 }
 
-// dependency numbers the dependency of a record.
-func (n *localNames) dependency(src *Source, field []byte) uint16 {
+// dependency numbers the dependency of a record. The hash is that of its own
+// name, also where it is numbered as "other": questions are told apart by it.
+func (n *localNames) dependency(src *Source, field []byte) (number uint16, hash uint64) {
 	if src.DependencyField == "" {
 		field = src.name
 	}
-	h := maphash.Bytes(n.seed, field)
-	if i, ok := n.recentDeps.find(h, field, 0); ok {
-		return i
+	if len(field) == 0 {
+		field = []byte(noDependency)
+	}
+	slot, ok := n.recentDeps.find(field, 0)
+	if ok {
+		return slot.id, slot.hash
 	}
 	name := string(field)
-	if name == "" {
-		name = noDependency
-	}
 	i, ok := n.deps[name]
 	if !ok {
-		if len(n.depList) >= maxDependencies {
+		if len(n.depList) >= maxLocalDeps {
 			name = otherName
 		}
 		if i, ok = n.deps[name]; !ok {
@@ -107,15 +130,15 @@ func (n *localNames) dependency(src *Source, field []byte) uint16 {
 			n.depList = append(n.depList, name)
 		}
 	}
-	n.recentDeps.put(h, field, 0, i)
-	return i
+	*slot = recentName{name: string(field), hash: maphash.Bytes(n.seed, field), id: i}
+	return slot.id, slot.hash
 }
 
-// route numbers the route of a record.
-func (n *localNames) route(dep uint16, route []byte) uint16 {
-	h := maphash.Bytes(n.seed, route) + uint64(dep)
-	if i, ok := n.recentRoutes.find(h, route, dep); ok {
-		return i
+// route numbers the route of a record, and hashes its own name.
+func (n *localNames) route(dep uint16, route []byte) (number uint16, hash uint64) {
+	slot, ok := n.recentRoutes.find(route, dep)
+	if ok {
+		return slot.id, slot.hash
 	}
 	name := routeName{n.depList[dep], string(route)}
 	i, ok := n.routes[name]
@@ -127,8 +150,8 @@ func (n *localNames) route(dep uint16, route []byte) uint16 {
 			i = n.newRoute(name)
 		}
 	}
-	n.recentRoutes.put(h, route, dep, i)
-	return i
+	*slot = recentName{name: string(route), hash: maphash.Bytes(n.seed, route), under: dep, id: i}
+	return slot.id, slot.hash
 }
 
 func (n *localNames) newRoute(name routeName) uint16 {
@@ -139,9 +162,7 @@ func (n *localNames) newRoute(name routeName) uint16 {
 	i := uint16(len(n.routeList))
 	n.routes[name] = i
 	n.routeList = append(n.routeList, name)
-	n.info = append(n.info, routeInfo{
-		dependency: maphash.String(n.seed, name.dependency), route: maphash.String(n.seed, name.route), disc: disc,
-	})
+	n.info = append(n.info, routeInfo{disc: disc})
 	return i
 }
 
@@ -155,15 +176,15 @@ func (p *pathsOf) saw(path uint64) {
 }
 
 func (n *localNames) peer(raw []byte) uint16 {
-	h := maphash.Bytes(n.seed, raw)
-	if i, ok := n.recentPeers.find(h, raw, 0); ok {
-		return i
+	slot, ok := n.recentPeers.find(raw, 0)
+	if ok {
+		return slot.id
 	}
 	i, ok := n.byRaw[string(raw)]
 	if !ok {
 		i = n.newPeer(raw)
 	}
-	n.recentPeers.put(h, raw, 0, i)
+	*slot = recentName{name: string(raw), id: i}
 	return i
 }
 
@@ -243,7 +264,7 @@ func (r *registry) route(n routeName) uint16 {
 	if i, ok := r.routes[n]; ok {
 		return i
 	}
-	if _, known := r.perDep[n.dependency]; !known && len(r.perDep) >= maxDependencies {
+	if _, known := r.perDep[n.dependency]; (!known || n.dependency == otherName) && len(r.perDep) >= maxDependencies {
 		n = routeName{otherName, otherName}
 	} else if n.route != otherName && (r.perDep[n.dependency] >= r.maxRoutes || len(r.routeList) >= maxRouteNumber) {
 		n.route = otherName

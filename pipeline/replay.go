@@ -10,6 +10,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/targetside/auditor/aggregate"
@@ -29,17 +30,18 @@ type Audit struct {
 	// Quarantined locates some of the lines that could not be read, of each
 	// reason.
 	Quarantined []Quarantined
-	// Formats are the formats that the files were read as.
+	// Formats are the formats that the files were read as, in the order of names.
 	Formats []string
 }
 
 // blockSize is how much is decoded at once: enough that handing a block around is
 // nothing beside reading it, and so little that block and batch stay in a core's
 // cache on their way.
-const blockSize = 256 << 10
+const blockSize = 512 << 10
 
 // Replay audits files to their ends. Each file is a partition of one scope; they
-// are merged by log time, so that their order changes no figure. progress, if
+// are merged by log time and else by name, so that their order changes no figure,
+// not even which names are beyond a limit. progress, if
 // not nil, is told the bytes read of all files so far, from another goroutine.
 func Replay(ctx context.Context, cfg Config, inputs []Input, stdin io.Reader, progress func(read int64)) (*Audit, error) {
 	r := &replayer{cfg: &cfg, progress: progress}
@@ -102,9 +104,20 @@ func (r *replayer) close() {
 // peekSize is how much of a file is looked at to find its format and first stamp.
 const peekSize = 64 << 10
 
+// maxBlank is how far into a file its first line is looked for.
+const maxBlank = 32 << 20
+
 func (r *replayer) open(inputs []Input, stdin io.Reader) error {
 	var faults []error
+	named := map[string]bool{}
+	inputs = slices.Clone(inputs)
+	slices.SortStableFunc(inputs, func(a, b Input) int { return strings.Compare(a.File, b.File) })
 	for _, in := range inputs {
+		if named[in.File] {
+			faults = append(faults, fmt.Errorf("read %s: is named twice, and would be counted twice", in.File))
+			continue
+		}
+		named[in.File] = true
 		f, err := ingest.Open(in.File, stdin)
 		if err != nil {
 			faults = append(faults, err)
@@ -128,12 +141,21 @@ func (r *replayer) open(inputs []Input, stdin io.Reader) error {
 // look finds out what a file is from its beginning. An empty one, as a log is
 // just after rotation, has no format.
 func (p *partition) look(parser accesslog.Config) error {
-	sample, err := p.Peek(peekSize)
-	if err != nil {
-		return err
-	}
-	if len(bytes.TrimSpace(sample)) == 0 {
-		return nil
+	var sample []byte
+	var err error
+	for size := peekSize; ; size *= 2 {
+		if sample, err = p.Peek(size); err != nil {
+			return err
+		}
+		if len(bytes.Trim(sample, " \t\r\n\x00")) > 0 {
+			break
+		}
+		if len(sample) < size {
+			return nil
+		}
+		if size > maxBlank {
+			return fmt.Errorf("read %s: is no log: nothing but blanks in its first %d MiB", p.Name(), size>>20)
+		}
 	}
 	if i := binaryAt(sample); i >= 0 {
 		return fmt.Errorf("read %s: is not a text log: byte %d is 0x%02x", p.Name(), i, sample[i])
@@ -222,7 +244,7 @@ func (r *replayer) prepare() error {
 	}
 	for i, p := range r.files {
 		p.peek, p.mark = peek[i], math.MinInt64
-		p.next = p.nextStamp()
+		p.next = p.nextStamp(r.shared.latest)
 		p.first = p.next
 	}
 	r.ignored, r.quarantined = map[string]uint64{}, map[string]uint64{}
@@ -268,10 +290,11 @@ func withField(fields map[string]string, name, log string) map[string]string {
 	return out
 }
 
-// nextStamp is the log time of the first readable record to come. Before the
-// first block is read it stands for the watermark: no on-time record of the file
-// is counted in a tick more than one lateness before it.
-func (p *partition) nextStamp() int64 {
+// nextStamp is the log time of the first record to come that will be counted, so
+// not later than latest. Before the first block is read it stands for the
+// watermark: no on-time record of the file is counted in a tick more than one
+// lateness before it.
+func (p *partition) nextStamp(latest int64) int64 {
 	if p.format == "" {
 		return math.MaxInt64
 	}
@@ -280,6 +303,7 @@ func (p *partition) nextStamp() int64 {
 		return math.MinInt64 // the next read says what is wrong
 	}
 	var e accesslog.Entry
+	var joiner accesslog.Joiner // in mid-file a part may be missing: then the next record stands in
 	for len(sample) > 0 {
 		line := sample
 		if i := bytes.IndexByte(sample, '\n'); i >= 0 {
@@ -287,7 +311,13 @@ func (p *partition) nextStamp() int64 {
 		} else {
 			sample = nil
 		}
-		if _, err := p.peek.Parse(bytes.TrimSuffix(line, []byte("\r")), &e); err == nil && e.HasTime {
+		if p.joined != nil {
+			var ok bool
+			if line, ok = joiner.Line(line); !ok {
+				continue
+			}
+		}
+		if _, err := p.peek.Parse(bytes.TrimSuffix(line, []byte("\r")), &e); err == nil && e.HasTime && e.End <= latest {
 			return e.End
 		}
 	}
@@ -327,11 +357,11 @@ func (r *replayer) run(ctx context.Context) (*Audit, error) {
 	}
 	sum.finish()
 	wg.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("interrupted: %w", err)
+	}
 	if readErr != nil {
 		return nil, readErr
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, errors.New("interrupted")
 	}
 	return r.audit(sum, names), nil
 }
@@ -367,7 +397,7 @@ func (r *replayer) read(ctx context.Context, work, order chan<- *task, free <-ch
 		default:
 			t.block = p.joined.join(block)
 			if len(open) > 1 {
-				p.next = p.nextStamp()
+				p.next = p.nextStamp(r.shared.latest)
 			}
 		}
 		select {

@@ -311,3 +311,22 @@ func routeOf(t *testing.T, a *Audit, dep, route string) aggregate.RouteMeasure {
 	t.Fatalf("the report has no route %q of %q", route, dep)
 	panic("unreachable")
 }
+
+// namedReport audits files under given names, in that order: name, text, ….
+func namedReport(t *testing.T, cfg Config, files ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	var in []Input
+	for i := 0; i < len(files); i += 2 {
+		name := filepath.Join(dir, files[i])
+		if err := os.WriteFile(name, []byte(files[i+1]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		in = append(in, Input{File: name})
+	}
+	a, err := Replay(context.Background(), cfg, in, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reportOf(t, a)
+}

@@ -1,0 +1,59 @@
+# The two commands that do everything on a fresh machine: make demo, make test.
+# Go (see go.mod) is all that they need; make test uses a C compiler for the race
+# detector where there is one.
+
+GO      ?= go
+BIN     := bin/auditor
+TOOL    := $(GO) tool -modfile=tools/go.mod
+FUZZ    ?= 30s
+RACE    := $(shell command -v $${CC:-cc} >/dev/null 2>&1 && echo -race)
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo test lint fuzz bench bench-replay record test-recorded clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build bin/auditor
+	@CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN) ./cmd/auditor
+
+demo: build ## audit the shipped sample logs and print the reports
+	@for log in nginx-json envoy-json; do \
+		echo "== examples/logs/$$log.log"; \
+		$(BIN) replay --config examples/$$log.yaml examples/logs/$$log.log || exit 1; \
+		echo; \
+	done
+
+test: lint ## check and run every test that needs nothing but this machine
+ifeq ($(RACE),)
+	@echo "no C compiler: the race detector is off" >&2
+endif
+	$(GO) test $(RACE) -shuffle=on -count=1 ./...
+
+lint: ## gofmt, go vet, staticcheck
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "gofmt would change:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
+	$(GO) vet ./...
+	$(TOOL) staticcheck ./...
+
+fuzz: ## run every fuzz target for FUZZ (30s) each
+	@$(GO) list ./... | while read -r pkg; do \
+		for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+			echo "$$pkg $$f"; \
+			$(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZ) $$pkg || exit 1; \
+		done; \
+	done
+
+bench: ## run the benchmarks ten times; compare two such files with benchstat
+	$(GO) test -run '^$$' -bench . -benchmem -count 10 ./keys ./ingest/... ./aggregate/... ./pipeline
+
+bench-replay: ## measure the throughput of a replay beside DuckDB and a bare scan
+	bash bench/replay.sh
+
+record: ## record the sample logs anew, from real nginx and Envoy
+	$(GO) run ./examples/record -out examples/logs
+
+test-recorded: ## record logs from real nginx and Envoy, and audit those
+	bash examples/record/test.sh
+
+clean: ## remove what was built and fetched
+	rm -rf bin .cache

@@ -1,0 +1,281 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/targetside/auditor/config"
+	"github.com/targetside/auditor/ingest/accesslog"
+)
+
+const checkHelp = `Usage: auditor check [--config auditor.yaml]
+
+Reads the configuration and all that it names, builds everything from it, and
+prints the configuration in force, secrets left out, to standard output. What
+else it found stands there as YAML comments: the files of each source and what
+the first lines of each can show, and the memory that the ledger may take.
+Warnings go to standard error.
+
+The exit status is 1 if the configuration cannot be used.
+
+Flags:
+`
+
+// check is the subcommand.
+func check(ctx context.Context, p *program, args []string) (int, error) {
+	f := flag.NewFlagSet("check", flag.ContinueOnError)
+	f.Usage = func() { fmt.Fprint(f.Output(), checkHelp); f.PrintDefaults() }
+	configFile := f.String("config", "", "check the configuration in `FILE` (default: none, which shows the defaults)")
+	rest, err := parse(p, f, args)
+	switch {
+	case err != nil:
+		return exitUsage, err
+	case len(rest) == 1 && *configFile == "":
+		return exitUsage, fmt.Errorf("found an argument: name the configuration with --config %s", visible(rest[0], 80, ""))
+	case len(rest) > 0:
+		return exitUsage, fmt.Errorf("found %d arguments, want none", len(rest))
+	}
+	l, err := load(p, *configFile, true)
+	if err != nil {
+		return exitFailed, err
+	}
+	if _, err := l.pipelineConfig(p.now()); err != nil {
+		return exitFailed, err
+	}
+	c := &checker{loaded: l}
+	c.identity()
+	c.memory()
+	for i := range l.Sources {
+		if err := ctx.Err(); err != nil {
+			return exitFailed, err
+		}
+		c.source(i)
+	}
+	warnings := append(l.Warnings(), c.warnings...)
+	for _, w := range warnings {
+		fmt.Fprintf(p.stderr, "warning: %s\n", w)
+	}
+	if len(c.faults) > 0 {
+		return exitFailed, errors.New(strings.Join(c.faults, "\n"))
+	}
+	if err := c.write(p.stdout); err != nil {
+		return exitFailed, fmt.Errorf("write: %w", err)
+	}
+	return exitOK, nil
+}
+
+// checker gathers what is to be said of a configuration that could be read.
+type checker struct {
+	*loaded
+	faults   []string // it cannot be used
+	warnings []string // it is most likely not meant
+	remarks  []string // for the reader of the configuration in force
+}
+
+func (c *checker) refuse(format string, args ...any) {
+	c.faults = append(c.faults, fmt.Sprintf(format, args...))
+}
+
+func (c *checker) warn(format string, args ...any) {
+	c.warnings = append(c.warnings, fmt.Sprintf(format, args...))
+}
+
+func (c *checker) remark(format string, args ...any) {
+	c.remarks = append(c.remarks, fmt.Sprintf(format, args...))
+}
+
+// write prints the configuration as a file that can be loaded.
+func (c *checker) write(w io.Writer) error {
+	if err := c.WriteEffective(w); err != nil {
+		return err
+	}
+	for _, r := range c.remarks {
+		if _, err := fmt.Fprintf(w, "# %s\n", r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// accepts says that a scheme is accepted.
+func (c *checker) accepts(scheme string) bool {
+	for _, a := range c.Keys.Accept {
+		if a.Scheme == scheme {
+			return true
+		}
+	}
+	return false
+}
+
+// identity looks for routes whose path cannot tell several calls under one key
+// apart. All traffic of a trace has one traceparent, so such calls would count
+// as repeats of each other: that is refused. A signed key may stand for one call
+// only, so it is no more than suspicious.
+func (c *checker) identity() {
+	traced, signed := c.accepts("traceparent"), c.accepts("qk1") || c.accepts("qk2")
+	if traced && len(c.Routes.Templates) == 0 {
+		c.warn("keys.accept: traceparent, and no routes.templates: whether the path tells the calls of one trace apart is not known; list the routes")
+	}
+	for _, t := range c.Routes.Templates {
+		why := constantPath(t)
+		if _, ok := c.discriminator(t); ok || why == "" {
+			continue
+		}
+		name := visible(t, 200, "")
+		if traced {
+			c.refuse("routes.templates: %s %s, and traceparent is accepted: every call of a trace would count as a repeat of the first; give the route a keys.discriminator, or do not accept traceparent", name, why)
+		} else if signed {
+			c.warn("routes.templates: %s %s: ten calls for ten ids under one signed key count as ten arrivals of one question; give the route a keys.discriminator if that can be", name, why)
+		}
+	}
+	for _, route := range slices.Sorted(maps.Keys(c.Keys.Discriminator)) {
+		if method, _, ok := strings.Cut(route, " "); !ok || strings.HasPrefix(method, "/") {
+			c.warn("keys.discriminator: %s has no method, and every route has one: write it as METHOD /path", visible(route, 200, ""))
+		}
+	}
+}
+
+// discriminator finds that of a template, which without a method is a route for
+// each method.
+func (c *checker) discriminator(template string) (config.Discriminator, bool) {
+	if d, ok := c.Keys.Discriminator[template]; ok {
+		return d, true
+	}
+	if strings.Contains(template, " ") {
+		return config.Discriminator{}, false
+	}
+	for route, d := range c.Keys.Discriminator {
+		if _, path, _ := strings.Cut(route, " "); path == template {
+			return d, true
+		}
+	}
+	return config.Discriminator{}, false
+}
+
+// constantPath says why all calls of a route have the same path, or nothing if
+// they have not.
+func constantPath(template string) string {
+	method, path, ok := strings.Cut(template, " ")
+	if !ok {
+		method, path = "", template
+	}
+	segments := strings.Split(strings.Trim(path, "/"), "/")
+	if len(segments) == 2 && strings.Contains(segments[0], ".") && (method == "" || method == "POST") && !strings.HasPrefix(segments[0], "{") {
+		return "is a gRPC method, whose path is the same for every call"
+	}
+	if !strings.Contains(path, "{") {
+		return "has a constant path"
+	}
+	return ""
+}
+
+// What the ledger takes at most.
+const (
+	bytesPerQuestion = 96
+	bytesPerArrival  = 24
+)
+
+// memory estimates what the ledger takes, at its bound and at the load declared.
+// A question lives for one horizon after its latest arrival, an arrival in an
+// open tick for one lateness.
+func (c *checker) memory() {
+	h, l := c.Keys.Horizon.Seconds(), c.Time.Lateness.Seconds()
+	estimate := func(live, rate float64) string {
+		arrivals := rate * c.Declared.Chosen * l
+		return fmt.Sprintf("%s live questions × %d B + %s arrivals in open ticks × %d B = %s",
+			whole(uint64(live)), bytesPerQuestion, whole(uint64(arrivals)), bytesPerArrival,
+			size(uint64(live*bytesPerQuestion+arrivals*bytesPerArrival)))
+	}
+	most := float64(c.Ledger.MaxLiveQuestions)
+	c.remark("memory at ledger.max_live_questions (%s questions/s at a horizon of %s): %s",
+		whole(uint64(most/h)), length(int64(h)), estimate(most, most/h))
+	if rate := c.Declared.OfferedPerSecond; rate > 0 {
+		c.remark("memory at declared.offered_per_second (%s/s, %s arrivals each): %s",
+			whole(uint64(rate)), factor(c.Declared.Chosen), estimate(rate*h, rate))
+		if rate*h > most {
+			c.warn("ledger.max_live_questions: %s is less than the %s questions that are live at declared.offered_per_second with a horizon of %s: questions will be sampled",
+				whole(uint64(most)), whole(uint64(rate*h)), length(int64(h)))
+		}
+	}
+}
+
+// source checks that one source can be read, and what its log can show: by its
+// first lines where there are any, else by its format.
+func (c *checker) source(i int) {
+	s, at := &c.Sources[i], fmt.Sprintf("sources[%d]", i)
+	parser, err := parserConfig(s)
+	if err != nil {
+		c.refuse("%s.zone: %v", at, err)
+		return
+	}
+	parser.Keys = c.ring.Fields()
+	if s.Format != "auto" {
+		if _, err := accesslog.New(parser); err != nil {
+			c.refuse("%s.format: %v", at, err)
+			return
+		}
+	}
+	c.minted(s, at)
+	seen := false
+	if s.File != nil {
+		for _, glob := range s.File.Paths {
+			names, _ := filepath.Glob(glob) // the glob was checked
+			if len(names) == 0 {
+				c.warn("%s.file.paths: no file matches %s", at, visible(glob, 200, ""))
+			}
+			for _, name := range names {
+				seen = c.sample(at, name, parser) || seen
+			}
+		}
+	}
+	if !seen {
+		c.byFormat(s, at)
+	}
+}
+
+// minted warns where a key is read from a field in which nginx puts an id of its
+// own. The configuration has warned of claimed keys; a signed one is never
+// counted wrongly that way, only lost.
+func (c *checker) minted(s *config.Source, at string) {
+	name := strings.ToLower(s.Fields["question_key"])
+	if (name == "request_id" || name == "req_id") && (strings.HasPrefix(s.Format, "nginx-") || s.Format == "ingress-nginx") {
+		c.warn("%s.fields.question_key: nginx mints %s for each request, so it is nobody's question key; log $http_question_key", at, name)
+	}
+}
+
+// byFormat warns of what the default line of a format does not hold.
+func (c *checker) byFormat(s *config.Source, at string) {
+	var departure, key bool // the default line shows it
+	switch s.Format {
+	case "nginx-combined", "ingress-nginx":
+	case "envoy-text", "istio-text":
+		departure, key = true, c.accepts("x-request-id")
+	default:
+		return // the operator names the fields
+	}
+	for _, a := range c.Keys.Accept {
+		key = key || a.Field != "" || s.Fields[fieldOfScheme(a.Scheme)] != ""
+	}
+	if !key {
+		c.warn("%s.format: the default line of %s holds no key that is accepted: every arrival would be unattributable unless the line was extended (see docs/formats.md)", at, s.Format)
+	}
+	departure = departure || s.Fields["request_completion"] != "" || s.Fields["client_gone"] != "" || s.Fields["departure"] != ""
+	if !departure {
+		c.warn("%s.format: the default line of %s shows a departure only by status 499, so an ordinary line proves nothing: append $request_completion", at, s.Format)
+	}
+}
+
+// fieldOfScheme is the field in which keys of a scheme stand.
+func fieldOfScheme(scheme string) string {
+	if scheme == "qk1" || scheme == "qk2" {
+		return "question_key"
+	}
+	return strings.ReplaceAll(scheme, "-", "_")
+}

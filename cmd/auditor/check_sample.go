@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+
+	"github.com/targetside/auditor/ingest"
+	"github.com/targetside/auditor/ingest/accesslog"
+	"github.com/targetside/auditor/keys"
+)
+
+// What of a file check looks at.
+const (
+	sampleBytes   = 256 << 10
+	sampleRecords = 1000
+)
+
+// sampled counts what the first records of a file show.
+type sampled struct {
+	records, unread int
+	key             int // something stands where an accepted key should be
+	attributable    int // and it is one
+	reasons         [keys.NumReasons]int
+	visible         int // a departure would show
+	numbered        int // an attempt number
+	timed           int
+}
+
+// sample says what the first lines of a file show, and warns of what none of
+// them does. It reports whether there were any.
+func (c *checker) sample(at, name string, parser accesslog.Config) bool {
+	shown := visible(name, 200, "")
+	if st, err := os.Stat(name); err == nil && !st.Mode().IsRegular() && !st.IsDir() {
+		c.remark("%s reads %s, which is no plain file and was not looked at", at, shown)
+		return false // a pipe would be waited for, and emptied
+	}
+	f, err := ingest.Open(name, bytes.NewReader(nil))
+	if err != nil {
+		c.warn("%s.file.paths: %v", at, err)
+		return false
+	}
+	defer f.Close()
+	head, err := f.Peek(sampleBytes)
+	if err != nil {
+		c.warn("%s.file.paths: %v", at, err)
+		return false
+	}
+	if len(bytes.TrimSpace(head)) == 0 {
+		c.remark("%s reads %s: empty", at, shown)
+		return false
+	}
+	if parser.Format == "auto" {
+		if parser.Format, err = accesslog.Detect(head); err != nil {
+			c.warn("%s.format: %s: %v", at, shown, err)
+			return false
+		}
+	}
+	p, err := accesslog.New(parser)
+	if err != nil {
+		c.refuse("%s.format: %v", at, err)
+		return false
+	}
+	n := c.count(p, head)
+	c.remark("%s reads %s as %s: of the first %d records %d hold a key and %d can be attributed, %d would show a departure, %d have an attempt number%s",
+		at, shown, parser.Format, n.records, n.key, n.attributable, n.visible, n.numbered, unreadLines(n.unread))
+	switch {
+	case n.records == 0:
+		c.warn("%s.format: none of the first lines of %s reads as %s", at, shown, parser.Format)
+		return true
+	case n.unread > n.records:
+		c.warn("%s.format: most of the first lines of %s do not read as %s", at, shown, parser.Format)
+	}
+	if n.timed == 0 {
+		c.warn("%s.fields.time: no record of %s has a time: nothing in it can be counted", at, shown)
+	}
+	switch {
+	case n.key == 0:
+		c.warn("%s.fields: none of the first %d records of %s has a key that is accepted: every arrival would be unattributable", at, n.records, shown)
+	case n.attributable == 0:
+		c.warn("%s.fields: no key in the first %d records of %s can be attributed, most are %s", at, n.records, shown, n.mostly())
+	}
+	if n.visible == 0 {
+		c.warn("%s.fields: none of the first %d records of %s could show that the caller had left", at, n.records, shown)
+	}
+	return true
+}
+
+func unreadLines(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %d lines could not be read", n)
+}
+
+func (c *checker) count(p *accesslog.Parser, head []byte) (n sampled) {
+	var e accesslog.Entry
+	checker := c.ring.NewChecker()
+	join := new(accesslog.Joiner)
+	joining := join.Needed(head)
+	for len(head) > 0 && n.records+n.unread < sampleRecords {
+		line, rest, whole := bytes.Cut(head, []byte("\n"))
+		if head = rest; !whole && n.records > 0 {
+			break // cut by the size of the sample, as likely as not
+		}
+		if line = bytes.TrimSuffix(line, []byte("\r")); len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		if joining {
+			full, complete := join.Line(line)
+			if !complete {
+				continue
+			}
+			line = full
+		}
+		for len(line) > 0 {
+			more, err := p.Parse(line, &e)
+			switch {
+			case err == accesslog.RejectOther:
+			case err != nil:
+				n.unread++
+			default:
+				n.add(&e, checker.Attribute(e.Keys, e.KeySuspect, e.Start, e.Uncertainty))
+			}
+			if len(more) >= len(line) {
+				break
+			}
+			line = more
+		}
+	}
+	return n
+}
+
+func (n *sampled) add(e *accesslog.Entry, a keys.Attribution) {
+	n.records++
+	n.reasons[a.Reason]++
+	if a.Reason != keys.Absent {
+		n.key++
+	}
+	if a.Class != keys.Unattributable {
+		n.attributable++
+	}
+	if e.Visible {
+		n.visible++
+	}
+	if e.Attempt > 0 {
+		n.numbered++
+	}
+	if e.HasTime {
+		n.timed++
+	}
+}
+
+// mostly is the reason for which most keys cannot be attributed.
+func (n *sampled) mostly() keys.Reason {
+	most := keys.Malformed
+	for r := range n.reasons {
+		if r := keys.Reason(r); r > keys.Absent && n.reasons[r] > n.reasons[most] {
+			most = r
+		}
+	}
+	return most
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/targetside/auditor/"
+
+// allowed says what of the module each package may import. Imports run one way,
+// along the life of a record.
+var allowed = map[string][]string{
+	"aggregate":        {"aggregate/budget", "keys"},
+	"aggregate/budget": {},
+	"cmd/auditor":      {"aggregate", "aggregate/budget", "config", "ingest", "ingest/accesslog", "keys", "pipeline"},
+	"config":           {},
+	"ingest":           {},
+	"ingest/accesslog": {},
+	"keys":             {},
+	"pipeline":         {"aggregate", "aggregate/budget", "ingest", "ingest/accesslog", "keys"},
+	"examples":         {},
+	"examples/record":  {},
+	"bench/gen":        {},
+	"bench/run":        {},
+	"bench/scan":       {},
+	"bench/duckdb":     {},
+}
+
+// only says which packages alone may import what lies outside.
+var only = map[string][]string{
+	"go.yaml.in/yaml/":               {"config"},
+	"github.com/klauspost/compress/": {"ingest"},
+	"flag":                           {"cmd/auditor", "bench/gen", "bench/run", "bench/scan", "bench/duckdb", "examples/record"},
+	"os/signal":                      {"cmd/auditor", "examples/record", "bench/run"},
+	"github.com/segmentio/kafka-go":  {"ingest"},
+	"github.com/go-chi/chi/":         {"api"},
+	"github.com/ClickHouse/":         {"store"},
+	"github.com/hashicorp/":          {},
+	"github.com/prometheus/":         {"ingest", "store", "api", "cmd/auditor"},
+}
+
+// leaves may import nothing but the standard library.
+var leaves = []string{"ingest/accesslog", "keys", "aggregate/budget", "aggregate"}
+
+func TestImportsRunOneWay(t *testing.T) {
+	root := filepath.Join("..", "..")
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (strings.HasPrefix(d.Name(), ".") && d.Name() != ".." || d.Name() == "testdata") {
+			return fs.SkipDir
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		rel, err := filepath.Rel(root, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		pkg := filepath.ToSlash(rel)
+		may, known := allowed[pkg]
+		if !known {
+			t.Errorf("%s is a package that the layout does not know: add it to the table, with what it may import", pkg)
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, spec := range file.Imports {
+			name, _ := strconv.Unquote(spec.Path.Value)
+			if inner, ok := strings.CutPrefix(name, module); ok {
+				if !slices.Contains(may, inner) {
+					t.Errorf("%s imports %s", pkg, inner)
+				}
+				continue
+			}
+			if slices.Contains(leaves, pkg) && strings.Contains(strings.Split(name, "/")[0], ".") {
+				t.Errorf("%s is a leaf and imports %s", pkg, name)
+			}
+			for prefix, who := range only {
+				if (name == prefix || strings.HasPrefix(name, prefix)) && !slices.Contains(who, pkg) {
+					t.Errorf("%s imports %s, which only %v may", pkg, name, who)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,148 @@
+// Auditor counts, at the target of a retry storm, how many arrivals one question
+// costs. It reads the access logs of a protected dependency and sits nowhere in
+// its request path.
+//
+// Usage:
+//
+//	auditor replay [--config auditor.yaml] [--output json|text|markdown] FILE…
+//	auditor explain [--format F] [--config auditor.yaml] [--output json|text] [FILE…]
+//	auditor check [--config auditor.yaml]
+//	auditor key new|mint|verify
+//	auditor version
+//
+// A FILE of "-" is standard input; gzip and zstd files are read as they are.
+// Reports go to standard output, everything else to standard error. The exit
+// status is 0 when the work was done, 1 when it could not be, 2 for a command
+// line that cannot be read, and 3 when a log was audited but more of it than
+// --max-quarantined could not be read.
+//
+// Secrets, keys and log lines are never printed in messages.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	_ "time/tzdata" // zones of log stamps are known on every machine
+)
+
+// program is what a subcommand may touch of the world.
+type program struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	getenv         func(string) (string, bool)
+	now            func() time.Time
+	terminal       bool // standard error is a terminal
+}
+
+// The exit statuses.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitQuarantined = 3
+)
+
+// subcommand is one word of the command line. run returns an exit status; what
+// it returns as an error is printed, with exitFailed or exitUsage.
+type subcommand struct {
+	name, summary string
+	run           func(ctx context.Context, p *program, args []string) (int, error)
+}
+
+func subcommands() []subcommand {
+	return []subcommand{
+		{"replay", "audit log files and print the report", replay},
+		{"explain", "show how each record is read, and why", explain},
+		{"check", "validate a configuration and print what is in force", check},
+		{"key", "make, mint and verify question keys", key},
+		{"version", "print the version", version},
+	}
+}
+
+// errUsage is a command line that cannot be read; the flag package has said why.
+var errUsage = errors.New("usage")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second interrupt ends what the first cannot
+	code := run(ctx, &program{
+		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
+		getenv: os.LookupEnv, now: time.Now, terminal: isTerminal(os.Stderr),
+	}, os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+func isTerminal(f *os.File) bool {
+	st, err := f.Stat()
+	return err == nil && st.Mode()&os.ModeCharDevice != 0
+}
+
+func run(ctx context.Context, p *program, args []string) int {
+	if len(args) == 0 {
+		usage(p.stderr)
+		return exitUsage
+	}
+	if args[0] == "-h" || args[0] == "-help" || args[0] == "--help" || args[0] == "help" {
+		usage(p.stdout)
+		return exitOK
+	}
+	for _, c := range subcommands() {
+		if c.name != args[0] {
+			continue
+		}
+		code, err := c.run(ctx, p, args[1:])
+		switch {
+		case errors.Is(err, flag.ErrHelp):
+			return exitOK
+		case errors.Is(err, errUsage):
+			return exitUsage
+		case err != nil:
+			fmt.Fprintf(p.stderr, "auditor %s: %v\n", c.name, err)
+			if code == exitOK {
+				code = exitFailed
+			}
+		}
+		return code
+	}
+	fmt.Fprintf(p.stderr, "auditor: unknown command %q\n\n", args[0])
+	usage(p.stderr)
+	return exitUsage
+}
+
+func usage(w io.Writer) {
+	fmt.Fprint(w, "auditor counts how many arrivals one question costs the target of its retries.\n\nUsage: auditor COMMAND [flags]\n\n")
+	for _, c := range subcommands() {
+		fmt.Fprintf(w, "  %-9s %s\n", c.name, c.summary)
+	}
+	fmt.Fprint(w, "\nauditor COMMAND -h lists the flags of a command.\n")
+}
+
+// parse reads the flags of a subcommand, which may stand before and after its
+// arguments, and returns the arguments.
+func parse(p *program, f *flag.FlagSet, args []string) ([]string, error) {
+	f.SetOutput(p.stderr)
+	var rest []string
+	for {
+		if err := f.Parse(args); err != nil {
+			if errors.Is(err, flag.ErrHelp) {
+				return nil, err
+			}
+			return nil, errUsage
+		}
+		done := f.NArg() == 0 || len(args) > f.NArg() && args[len(args)-f.NArg()-1] == "--"
+		if done {
+			return append(rest, f.Args()...), nil
+		}
+		rest = append(rest, f.Arg(0))
+		args = f.Args()[1:]
+	}
+}

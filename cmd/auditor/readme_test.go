@@ -1,0 +1,76 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+var updateReadme = flag.Bool("update-readme", false, "write what the README's session prints into it")
+
+// TestReadmeSession runs the sessions of the README and holds what they print
+// against what it says.
+func TestReadmeSession(t *testing.T) {
+	t.Chdir(filepath.Join("..", ".."))
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const fence = "```console\n"
+	var out strings.Builder
+	sessions := 0
+	rest := string(text)
+	for {
+		before, after, ok := strings.Cut(rest, fence)
+		out.WriteString(before)
+		if !ok {
+			break
+		}
+		session, tail, ok := strings.Cut(after, "```\n")
+		if !ok {
+			t.Fatal("a session has no end")
+		}
+		sessions++
+		command, _, _ := strings.Cut(session, "\n")
+		want := command + "\n" + runSession(t, strings.TrimPrefix(command, "$ auditor "))
+		if session != want && !*updateReadme {
+			t.Errorf("the README says\n%s\nand the program prints\n%s", session, want)
+		}
+		out.WriteString(fence + want + "```\n")
+		rest = tail
+	}
+	if sessions == 0 {
+		t.Error("the README has no session")
+	}
+	if *updateReadme {
+		if err := os.WriteFile("README.md", []byte(out.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// runSession runs a command line and returns what it prints, or the first lines
+// of it after "| head -n".
+func runSession(t *testing.T, line string) string {
+	line, head, cut := strings.Cut(line, " | head -n ")
+	var stdout, stderr bytes.Buffer
+	code := run(context.Background(), &program{stdout: &stdout, stderr: &stderr, getenv: os.LookupEnv, now: time.Now}, strings.Fields(line))
+	if code != exitOK {
+		t.Fatalf("%s: exit status %d\n%s", line, code, &stderr)
+	}
+	if !cut {
+		return stdout.String()
+	}
+	n, err := strconv.Atoi(head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(stdout.String(), "\n")
+	return strings.Join(lines[:min(n, len(lines))], "")
+}

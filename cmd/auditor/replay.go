@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/targetside/auditor/aggregate"
+	"github.com/targetside/auditor/pipeline"
+)
+
+const replayHelp = `Usage: auditor replay [flags] [FILE…]
+
+Audits access logs from beginning to end and prints the report. FILE may be
+compressed with gzip or zstd; "-" is standard input. Without a FILE those of the
+configuration are read. Several files are merged by log time: their order does
+not matter, and rotated ones belong together.
+
+Flags:
+`
+
+// worstQuestions is how many questions a report names.
+const worstQuestions = 20
+
+func replay(ctx context.Context, p *program, args []string) (int, error) {
+	f := flag.NewFlagSet("replay", flag.ContinueOnError)
+	f.Usage = func() { fmt.Fprint(f.Output(), replayHelp); f.PrintDefaults() }
+	configFile := f.String("config", "", "read the configuration from `FILE` (default: none, and formats are detected)")
+	format := f.String("format", "", "read the files as `FORMAT`, whatever the configuration says")
+	output := f.String("output", "text", "print `json`, text or markdown")
+	most := f.Float64("max-quarantined", 0.01, "exit with 3 if more than this `SHARE` of lines could not be read")
+	files, err := parse(p, f, args)
+	if err != nil {
+		return exitUsage, err
+	}
+	render, ok := renderers[*output]
+	if !ok {
+		return exitUsage, fmt.Errorf("--output %q is unknown: json, text or markdown", *output)
+	}
+	if !(*most >= 0 && *most <= 1) {
+		return exitUsage, fmt.Errorf("--max-quarantined %v is no share: 0 to 1", *most)
+	}
+	l, err := load(p, *configFile, false)
+	if err != nil {
+		return exitFailed, err
+	}
+	inputs, err := l.inputs(files)
+	if err != nil {
+		return exitFailed, err
+	}
+	c, err := l.pipelineConfig(p.now())
+	if err != nil {
+		return exitFailed, err
+	}
+	if *format != "" {
+		for i := range c.Sources {
+			c.Sources[i].Parser.Format = *format
+		}
+	}
+	// Files are complete, so a tick may wait as long as a question is remembered:
+	// what a shipper delayed is not late.
+	c.Lateness = max(c.Lateness, c.Horizon)
+	c.Worst = worstQuestions
+
+	bar := newProgress(p, inputs)
+	a, err := pipeline.Replay(ctx, c, inputs, p.stdin, bar.show)
+	bar.clear()
+	if err != nil {
+		return exitFailed, err
+	}
+	if err := render(p.stdout, a.Report, rendering(inputs, l)); err != nil {
+		return exitFailed, fmt.Errorf("write report: %w", err)
+	}
+	return quarantined(p.stderr, a, *most), nil
+}
+
+var renderers = map[string]func(io.Writer, *aggregate.Report, renderOptions) error{
+	"json": func(w io.Writer, r *aggregate.Report, _ renderOptions) error {
+		e := json.NewEncoder(w)
+		e.SetEscapeHTML(false)
+		e.SetIndent("", " ")
+		return e.Encode(r)
+	},
+	"text":     writeText,
+	"markdown": writeMarkdown,
+}
+
+func rendering(in []pipeline.Input, l *loaded) renderOptions {
+	o := renderOptions{Horizon: l.Keys.Horizon}
+	for _, x := range in {
+		o.Files = append(o.Files, x.File)
+	}
+	return o
+}
+
+// quarantined says which lines could not be read, and whether they were too many.
+func quarantined(w io.Writer, a *pipeline.Audit, most float64) int {
+	var n uint64
+	for _, c := range a.Report.Input.Quarantined {
+		n += c
+	}
+	if n == 0 {
+		return exitOK
+	}
+	lines := max(a.Report.Input.Lines, 1)
+	fmt.Fprintf(w, "auditor replay: %d records in %d lines could not be read (%.2f %%):\n", n, lines, 100*float64(n)/float64(lines))
+	for _, q := range a.Quarantined {
+		fmt.Fprintf(w, "  %s:%d, byte %d: %s\n", q.Source, q.Line, q.Offset, q.Reason)
+	}
+	fmt.Fprintln(w, "  auditor explain shows how a line is read")
+	if float64(n) > most*float64(lines) {
+		return exitQuarantined
+	}
+	return exitOK
+}
+
+// fileSize is the bytes of a file, 0 if it cannot be known before it is read.
+func fileSize(name string) int64 {
+	st, err := os.Stat(name)
+	if err != nil || !st.Mode().IsRegular() {
+		return 0
+	}
+	return st.Size()
+}

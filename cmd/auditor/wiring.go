@@ -1,0 +1,202 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/targetside/auditor/aggregate/budget"
+	"github.com/targetside/auditor/config"
+	"github.com/targetside/auditor/ingest/accesslog"
+	"github.com/targetside/auditor/keys"
+	"github.com/targetside/auditor/pipeline"
+)
+
+// loaded is a configuration and what it names.
+type loaded struct {
+	*config.Config
+	originators []config.Originator
+	ring        *keys.Ring
+}
+
+// load reads a configuration, the originators that it names, and makes the key
+// ring. An empty path is the defaults. limit says whether qk2 signatures are
+// limited per second; where log time waits for us they are not.
+func load(p *program, path string, limit bool) (*loaded, error) {
+	c, err := config.Load(path, p.getenv)
+	if err != nil {
+		return nil, err
+	}
+	originators, err := config.LoadOriginators(c.Keys.Originators, p.getenv)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.ValidateOriginators(originators); err != nil {
+		return nil, err
+	}
+	l := &loaded{Config: c, originators: originators}
+	l.ring, err = keys.NewRing(l.ringConfig(limit))
+	return l, err
+}
+
+func (l *loaded) ringConfig(limit bool) keys.Config {
+	k := keys.Config{RequireVerified: l.Keys.RequireVerified, Lifetime: l.Keys.Lifetime, Skew: l.Time.Skew}
+	if limit {
+		k.VerifyPerSecond = l.Keys.VerifyPerSecond
+	}
+	for _, a := range l.Keys.Accept {
+		if a.Field != "" {
+			k.Accept = append(k.Accept, keys.Accept{Scheme: "field", Field: a.Field})
+		} else {
+			k.Accept = append(k.Accept, keys.Accept{Scheme: a.Scheme})
+		}
+	}
+	for _, o := range l.originators {
+		to := keys.Originator{ID: o.ID, Deadline: o.Deadline}
+		for _, key := range o.Keys {
+			to.Keys = append(to.Keys, keys.Key{KID: key.KID, Secret: key.Secret.Bytes(), PublicKey: key.PublicKey})
+		}
+		k.Originators = append(k.Originators, to)
+	}
+	return k
+}
+
+// parserConfig says how the records of a source are read.
+func parserConfig(s *config.Source) (accesslog.Config, error) {
+	zone, err := s.Location()
+	if err != nil {
+		return accesslog.Config{}, err
+	}
+	_, offset := time.Now().In(zone).Zone()
+	c := accesslog.Config{Format: s.Format, Fields: s.Fields, ZoneSeconds: offset}
+	switch s.AttemptScope {
+	case "hop":
+		c.AttemptScope = accesslog.ScopeHop
+	case "origin":
+		c.AttemptScope = accesslog.ScopeOrigin
+	}
+	return c, nil
+}
+
+// pipelineConfig says how the sources of a configuration are read and counted.
+// Without a source there is one that reads any file as whatever it seems to be.
+func (l *loaded) pipelineConfig(now time.Time) (pipeline.Config, error) {
+	c := pipeline.Config{
+		Keys:           l.ring,
+		Routes:         pipeline.Routes{Templates: l.Routes.Templates, Max: l.Routes.Max},
+		Peers:          pipeline.Peers{Map: l.Peers.Map, Max: l.Peers.Max, CallerTimeout: l.Peers.CallerTimeout},
+		Ignore:         pipeline.Ignore(l.Ignore),
+		Refused:        l.Responses.Refused,
+		Discriminators: map[string]string{},
+		Horizon:        l.Keys.Horizon,
+		Lateness:       l.Time.Lateness,
+		MaxFuture:      l.Time.MaxFuture,
+		Now:            now,
+		Budget: budget.Ratio{
+			Ratio: l.Budget.Ratio, FloorPerSecond: l.Budget.FloorPerSecond, Clients: l.Budget.Clients,
+			Window: int(l.Budget.Window / time.Second), Low: l.Budget.Low, CoverageFloor: l.Budget.CoverageFloor,
+			MinArrivals: l.Budget.MinArrivals,
+		},
+	}
+	for route, d := range l.Keys.Discriminator {
+		c.Discriminators[route] = d.Field
+	}
+	if l.Keys.SaltFile != "" {
+		salt, err := os.ReadFile(l.Keys.SaltFile)
+		if err != nil {
+			return c, fmt.Errorf("read keys.salt_file: %w", err)
+		}
+		if len(salt) < 16 {
+			return c, fmt.Errorf("keys.salt_file %s holds %d bytes: 16 or more are wanted", l.Keys.SaltFile, len(salt))
+		}
+		c.Salt = salt
+	}
+	sources := l.Sources
+	if len(sources) == 0 {
+		sources = []config.Source{{Format: "auto"}}
+	}
+	var faults []error
+	for i := range sources {
+		s := &sources[i]
+		parser, err := parserConfig(s)
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		c.Sources = append(c.Sources, pipeline.Source{
+			Dependency: l.Dependency.Name, DependencyField: l.Dependency.Field, Parser: parser,
+			InFront: s.Vantage == "in_front", TrustedHops: s.AttemptTrusted,
+		})
+	}
+	return c, errors.Join(faults...)
+}
+
+// inputs lists the files to replay: those named, read as the source whose paths
+// they match or else as the only one; without any, those of the configuration.
+func (l *loaded) inputs(args []string) ([]pipeline.Input, error) {
+	var out []pipeline.Input
+	if len(args) == 0 {
+		for i, s := range l.Sources {
+			if s.File == nil {
+				continue
+			}
+			for _, glob := range s.File.Paths {
+				names, err := filepath.Glob(glob)
+				if err != nil {
+					return nil, fmt.Errorf("sources[%d]: path %q: %w", i, glob, err)
+				}
+				if len(names) == 0 {
+					return nil, fmt.Errorf("sources[%d]: no file matches %q", i, glob)
+				}
+				for _, n := range names {
+					out = append(out, pipeline.Input{File: n, Source: i})
+				}
+			}
+		}
+		if len(out) == 0 {
+			return nil, errors.New("no file to replay: name files, or give the configuration a file source")
+		}
+		return out, nil
+	}
+	for _, name := range args {
+		i, err := l.sourceOf(name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, pipeline.Input{File: name, Source: i})
+	}
+	return out, nil
+}
+
+// sourceOf finds the source as which a file is to be read.
+func (l *loaded) sourceOf(name string) (int, error) {
+	abs, err := filepath.Abs(name)
+	if err != nil {
+		return 0, err
+	}
+	files := -1
+	for i, s := range l.Sources {
+		if s.File == nil {
+			continue
+		}
+		if files == -1 {
+			files = i
+		} else {
+			files = -2
+		}
+		for _, glob := range s.File.Paths {
+			if ok, _ := filepath.Match(glob, abs); ok {
+				return i, nil
+			}
+		}
+	}
+	switch {
+	case files >= 0:
+		return files, nil
+	case len(l.Sources) <= 1:
+		return 0, nil
+	}
+	return 0, fmt.Errorf("%s matches the paths of no source, and there are several: name it under the source as which it is to be read", name)
+}
