@@ -202,6 +202,9 @@ func (d *decoder) take(part int, e *accesslog.Entry, b *batch, line int64) {
 		a.AttemptsLeft = uint8(min(e.AttemptsLeft, aggregate.NoBudget-1))
 	}
 	a.Outcome, a.Departure, a.Kind = outcomeOf(e), aggregate.Departure(e.Departure), aggregate.KindEnd
+	if e.Notes&accesslog.NoteDeadlineInferred != 0 {
+		a.Departure = aggregate.StillThere // nobody logged it: it is an expired answer
+	}
 	a.Flags = d.flags(e, src)
 	if e.StreamID != nil {
 		a.Text = maphash.Bytes(s.seed, e.StreamID)

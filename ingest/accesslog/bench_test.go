@@ -13,14 +13,18 @@ func benchLines(format string, n int) [][]byte {
 		var s string
 		switch format {
 		case "json":
-			s = fmt.Sprintf(`{"time":"2026-03-03T10:15:%02d.%03dZ","dependency":"inventory","route":"GET /seats/{id}","method":"GET","path":"/v1/seats/%d?show=7","authority":"inventory.internal","status":%d,"duration_ms":%d.%d,"bytes_sent":%d,"peer":"10.0.3.%d","user_agent":"seat-client/2.%d","question_key":"qk1.web.a.mjq3k2zz.AAAAAAAAAAAA%04d.BBBBBBBBBBBBBBBBBBBBBB","attempt":%d,"client_gone":false}`,
-				sec, ms, i, []int{200, 200, 503}[i%3], i%300, i%10, i*37%90000, i%200, i%9, i%10000, 1+i%3)
+			s = fmt.Sprintf(`{"time":"2026-03-03T10:15:%02d.%03dZ","time_is":"end","dependency":"inventory","route":"GET /v1/flights/{id}","method":"%s","path":"/v1/flights/%d","authority":"inventory.internal","status":%d,"duration_ms":%d,"bytes_sent":%d,"peer":"mobile-api","user_agent":"node-fetch/3.%d.2 mapi","question_key":"qk1.%s.c.mm8y7bzp.oPeukepV-f-S%04d.ARxznTdtBiEWCQRiQ3AuCw","attempt":%d,"attempt_scope":"hop","client_gone":false,"arrival_id":"00010000%08d"}`,
+				sec, ms, []string{"GET", "POST", "GET", "DELETE"}[i%4], i*i%9000000, []int{200, 200, 503}[i%3], i*7%300, i*37%90000, i%30, []string{"web", "partner", "ios"}[i%3], i%10000, 1+i%3, i)
 		case "nginx-json":
-			s = fmt.Sprintf(`{"msec":"1772532%03d.%03d","remote_addr":"10.0.3.%d","request":"GET /v1/seats/%d HTTP/1.1","status":"%d","bytes_sent":"%d","body_bytes_sent":"%d","request_time":"0.%03d","request_completion":"OK","upstream_addr":"10.0.4.1:80, 10.0.4.2:80","upstream_status":"502, 200","upstream_response_time":"0.001, 0.0%02d","http_user_agent":"seat-client/2.%d","http_question_key":"qk1.web.a.mjq3k2zz.AAAAAAAAAAAA%04d.BBBBBBBBBBBBBBBBBBBBBB","request_id":"5f1d0c9a77e34b6c8f0b1a2d3c4e%04d"}`,
-				sec, ms, i%200, i, 200, 100+i%90000, i%90000, i%300, i%99, i%9, i%10000, i%10000)
+			addr, status, took := "10.0.4.1:8080", "200", fmt.Sprintf("0.%03d", i*7%300)
+			if i%10 == 0 {
+				addr, status, took = "10.0.4.1:8080, 10.0.4.2:8080", "502, 200", "0.001, "+took
+			}
+			s = fmt.Sprintf(`{"msec":"1772532%03d.%03d","remote_addr":"10.0.3.%d","request":"GET /v1/seats/%d HTTP/1.1","status":"%d","bytes_sent":"%d","body_bytes_sent":"%d","request_time":"0.%03d","request_completion":"OK","upstream_addr":"%s","upstream_status":"%s","upstream_response_time":"%s","http_user_agent":"seat-client/2.%d","http_question_key":"qk1.web.a.mjq3k2zz.AAAAAAAAAAAA%04d.BBBBBBBBBBBBBBBBBBBBBB","request_id":"5f1d0c9a77e34b6c8f0b1a2d3c4e%04d"}`,
+				sec, ms, i%200, i*i%9000000, 200, 300+i*37%90000, i*37%90000, 1+i*7%300, addr, status, took, i%30, i%10000, i%10000)
 		case "envoy-json":
-			s = fmt.Sprintf(`{"start_time":"2026-03-03T10:15:%02d.%03dZ","method":"POST","path":"/svc.Rank/Get%d","protocol":"HTTP/2","response_code":%d,"response_flags":"-","response_code_details":"via_upstream","bytes_received":12,"bytes_sent":%d,"duration":%d,"upstream_service_time":"11","request_id":"22222222-3333-4444-8555-66666666%04d","authority":"rank.internal","upstream_host":"10.0.3.21:9000","upstream_cluster":"inbound|9000||","question_key":"qk1.web.a.mjq3k2zz.AAAAAAAAAAAA%04d.BBBBBBBBBBBBBBBBBBBBBB"}`,
-				sec, ms, i, 200, i*37%90000, i%500, i%10000, i%10000)
+			s = fmt.Sprintf(`{"authority":"rank.internal","bytes_received":%d,"bytes_sent":%d,"connection_termination_details":null,"downstream_local_address":"10.0.3.21:9000","downstream_remote_address":"10.0.9.%d:%d","duration":%d,"method":"POST","path":"/svc.Rank/Get%d","protocol":"HTTP/2","question_key":"qk1.web.a.mjq3k2zz.AAAAAAAAAAAA%04d.BBBBBBBBBBBBBBBBBBBBBB","request_id":"22222222-3333-4444-8555-66666666%04d","requested_server_name":"outbound_.9000_._.rank.internal","response_code":%d,"response_code_details":"via_upstream","response_flags":"-","route_name":"default","start_time":"2026-03-03T10:15:%02d.%03dZ","upstream_cluster":"inbound|9000||","upstream_host":"10.0.3.21:9000","upstream_local_address":"127.0.0.6:%d","upstream_service_time":"%d","upstream_transport_failure_reason":null,"user_agent":"grpc-go/1.%d","x_forwarded_for":null}`,
+				i*13%3000, i*37%90000, i%200, 30000+i, i*7%500, i*i%90000, i%10000, i%10000, []int{200, 200, 503}[i%3], sec, ms, 40000+i, i*7%500, i%70)
 		}
 		lines[i] = []byte(s)
 	}

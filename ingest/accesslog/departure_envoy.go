@@ -159,7 +159,7 @@ var envoyLocalDetails = [...]string{
 // envoyDetails reads the code details in the same terms.
 func envoyDetails(d []byte) envoyFlag {
 	switch {
-	case len(d) == 0, isDash(d):
+	case len(d) == 0, isDash(d), hasPrefix(d, "via_upstream"):
 		return 0
 	case hasPrefix(d, "downstream_remote_disconnect"), hasPrefix(d, "http2.remote_reset"),
 		hasPrefix(d, "http2.remote_refuse"), hasPrefix(d, "http3.remote_reset"):

@@ -9,6 +9,7 @@ package accesslog
 // the kind itself and wins.
 func toldDeparture(e *Entry, gone, departure []byte) {
 	e.Visible = true
+	e.Notes &^= NoteDeadlineInferred
 	switch string(departure) {
 	case "before_response":
 		e.depart(GoneYes, DeliveredNone, WorkUnknown, BeforeResponse)
@@ -45,8 +46,11 @@ func (e *Entry) depart(g Gone, d Delivered, w Work, k Departure) {
 
 // truth reads a flag.
 func truth(b []byte) bool {
+	if string(b) == "false" {
+		return false
+	}
 	switch string(b) {
-	case "", "-", "0", "false", "False", "FALSE", "no", "No", "f", "n", "none", "nil", "<nil>", "null", "ok", "OK":
+	case "", "-", "0", "False", "FALSE", "no", "No", "f", "n", "none", "nil", "<nil>", "null", "ok", "OK":
 		return false
 	}
 	return true
@@ -83,6 +87,7 @@ func goDeparture(e *Entry, r *raw) {
 	case e.GRPCStatus == 0 && e.HasTime && e.Deadline != 0 && e.End > e.Deadline:
 		e.depart(GoneLikely, DeliveredUnknown, WorkYes, UndeliveredAnswer)
 		e.Visible = true
+		e.Notes |= NoteDeadlineInferred
 		if e.End-e.Deadline < e.Uncertainty {
 			e.Notes |= NoteLowConfidence
 		}

@@ -28,8 +28,8 @@ func seeds() []string {
 
 // FuzzParse holds the parser of every format to its promises: it never panics, a
 // request does not end before it starts, what an entry points at lies in the
-// line or in the parser's memory, and what a line says does not depend on what
-// was read before it.
+// line or in the parser's memory, and what a line says depends neither on what
+// was read before it nor on whether its quotes were marked beforehand.
 func FuzzParse(f *testing.F) {
 	for _, s := range seeds() {
 		for i := range Formats() {
@@ -38,11 +38,15 @@ func FuzzParse(f *testing.F) {
 	}
 	c := Config{Keys: []string{"question_key", "traceparent", "my_id"}, Extra: []string{"shop"},
 		Fields: map[string]string{"peer": "who", "deadline": "request.headers.Deadline"}}
-	warm := map[string]*Parser{}
+	warm, slow := map[string]*Parser{}, map[string]*Parser{}
 	f.Fuzz(func(t *testing.T, data []byte, which uint8) {
 		c.Format = Formats()[int(which)%len(Formats())]
 		if warm[c.Format] == nil {
-			warm[c.Format] = mustNew(t, c)
+			warm[c.Format], slow[c.Format] = mustNew(t, c), mustNew(t, c)
+			slow[c.Format].unmarked = true
+		}
+		if got, want := readAll(warm[c.Format], bytes.Clone(data)), readAll(slow[c.Format], bytes.Clone(data)); got != want {
+			t.Fatalf("read differently\n  marked %s\nunmarked %s", got, want)
 		}
 		cold := mustNew(t, c)
 		line, again := bytes.Clone(data), bytes.Clone(data)

@@ -184,8 +184,12 @@ func (p *Parser) requestLine(e *Entry) {
 		if e.Method == nil {
 			e.Method = v[:i]
 		}
-		v = bytes.TrimLeft(v[i:], " ")
-		if j := bytes.LastIndex(v, []byte(" HTTP/")); j >= 0 {
+		for v = v[i:]; len(v) > 0 && v[0] == ' '; {
+			v = v[1:]
+		}
+		if j := len(v) - len(" HTTP/1.1"); j >= 0 && string(v[j:j+6]) == " HTTP/" {
+			v = v[:j]
+		} else if j := bytes.LastIndex(v, []byte(" HTTP/")); j >= 0 {
 			v = v[:j]
 		}
 		if e.Path == nil && len(v) != 0 {
@@ -218,7 +222,9 @@ func (p *Parser) results(e *Entry) {
 	r := &p.raw
 	if r.has(fStatus) {
 		e.StatusRaw = r.cells[fStatus].b
-		if n, ok := digits(e.StatusRaw); ok && n >= 100 && n <= 999 {
+		if n, ok := small(e.StatusRaw); ok && n >= 100 && n <= 999 {
+			e.Status = int(n)
+		} else if n, ok := digits(e.StatusRaw); ok && n >= 100 && n <= 999 {
 			e.Status = n
 		}
 	} else if r.isNull(fStatus) {
@@ -241,6 +247,12 @@ var dash = []byte("-")
 
 // count reads a number of bytes or of something else that is not negative.
 func count(b []byte) int64 {
+	if len(b) == 1 && b[0]-'0' <= 9 {
+		return int64(b[0] - '0')
+	}
+	if n, ok := small(b); ok {
+		return n
+	}
 	if len(b) == 0 {
 		return Unknown
 	}
@@ -329,10 +341,16 @@ func (p *Parser) departure(e *Entry) {
 
 // list gives an upstream list in the form that splitTries reads.
 func (r *raw) list(f field) []byte {
-	if r.isNull(f) && !r.has(f) {
+	v := r.val(f)
+	switch {
+	case r.isNull(f) && !r.has(f):
+		return dash
+	case len(v) == 0 && r.has(f) && f != fUpstreamTime:
+		// escape=json writes nothing for nobody asked. An empty time does not say
+		// so much: unquoted, it may be any number that is missing.
 		return dash
 	}
-	return r.val(f)
+	return v
 }
 
 // maxTries bounds the tries of a record that only gives their number.
@@ -402,7 +420,7 @@ func (p *Parser) chosen(e *Entry) {
 	e.Keys, e.Extra = p.keyBuf, p.extraBuf
 	for i, f := range p.keys {
 		v := r.val(f)
-		if len(v) != 0 && invalidUTF8(v) {
+		if !p.marks.ascii && len(v) != 0 && invalidUTF8(v) {
 			e.Notes |= NoteInvalidUTF8
 		}
 		p.keyBuf[i] = v

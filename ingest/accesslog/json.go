@@ -2,8 +2,6 @@ package accesslog
 
 import (
 	"bytes"
-	"encoding/binary"
-	"math/bits"
 )
 
 // maxCandidates bounds how many places of a broken line are tried as the start
@@ -161,19 +159,31 @@ func (p *Parser) tokenizeJSON(text []byte, i int, before Notes) (int, error) {
 	p.raw.reset(p.format.vendor)
 	p.raw.notes = before
 	p.bare = false
-	p.escapes = bytes.IndexByte(text[i:], '\\') >= 0
+	if p.lenient || p.unmarked {
+		p.marks.clear()
+	} else {
+		p.marks.set(text)
+	}
 	return p.object(text, i+1, p.root)
 }
 
 // object reads the members from b[i] on to the closing brace.
 func (p *Parser) object(b []byte, i int, n *node) (int, error) {
-	prev := &n.first
+	prev, k := &n.first, &p.marks
+	done := false
 	for {
+		if i < len(b) && b[i] > ' ' {
+			if prev, i, done = p.run(b, i, prev); done {
+				return i, nil
+			}
+		}
+		if i < len(b) && b[i] <= ' ' {
+			i = blanks(b, i)
+		}
 		m := prev.next[0]
 		if m != nil && m.at(b, i) {
-			i += len(m.quoted)
+			i += m.size
 		} else {
-			i = blanks(b, i)
 			if i >= len(b) {
 				return i, RejectCut
 			}
@@ -193,19 +203,16 @@ func (p *Parser) object(b []byte, i int, n *node) (int, error) {
 			return i, RejectCut
 		}
 
+		// The next quote ends a string, or begins the name after what is none.
+		near := k.near(i + 1)
+		j := i + 1 + near
 		var v []byte
 		var err error
 		switch c := b[i]; {
 		case c == '"':
-			i++
-			j := quote(b[i:])
-			if j < 0 {
-				return len(b), RejectCut
-			}
-			v = b[i : i+j]
-			if !p.escapes && !p.lenient {
-				i += j + 1
-			} else if v, i, err = p.text(b, i, len(m.targets) != 0); err != nil {
+			if near < 64 && !k.escapes {
+				v, i = b[i+1:j], j+1
+			} else if v, i, err = p.text(b, i+1, len(m.targets) != 0); err != nil {
 				return i, err
 			}
 			if len(v) == 1 && v[0] == '-' {
@@ -227,29 +234,23 @@ func (p *Parser) object(b []byte, i int, n *node) (int, error) {
 			}
 		default:
 			p.bare = true
-			if n := isWord(b, i); n != 0 {
+			if near < 64 && j-1 > i && b[j-1] == ',' && isNumber(b[i:j-1]) {
+				v, i = b[i:j-1], j-1
+			} else if n := isWord(b, i); n != 0 {
 				v, i = b[i:i+n], i+n
-				break
-			}
-			j := i
-			for j < len(b) && (b[j]-'0' <= 9 || b[j] == '.') {
-				j++
-			}
-			if j > i && j < len(b) && (b[j] == ',' && j+1 < len(b) && b[j+1] == '"' || b[j] == '}') {
-				v, i = b[i:j], j
 			} else if v, i, err = p.bareValue(b, i); err != nil {
 				return i, err
 			}
 		}
 		if t := m.one; t != nil && v != nil {
 			p.raw.set(t, v)
-			goto separator
-		}
-		for _, t := range m.targets {
-			if v == nil {
-				p.raw.setNull(t)
-			} else {
-				p.raw.set(t, v)
+		} else {
+			for _, t := range m.targets {
+				if v == nil {
+					p.raw.setNull(t)
+				} else {
+					p.raw.set(t, v)
+				}
 			}
 		}
 
@@ -270,23 +271,14 @@ func (p *Parser) object(b []byte, i int, n *node) (int, error) {
 	}
 }
 
-// quote is bytes.IndexByte(b, '"') for the short strings of a log.
-func quote(b []byte) int {
-	const ones, tops, quotes = 0x0101010101010101, 0x8080808080808080, 0x2222222222222222
-	for i := 0; i < 24 && i+8 <= len(b); i += 8 {
-		x := binary.LittleEndian.Uint64(b[i:]) ^ quotes
-		if t := (x - ones) &^ x & tops; t != 0 {
-			return i + bits.TrailingZeros64(t)/8
+// isNumber says that v is digits and points alone.
+func isNumber(v []byte) bool {
+	for _, c := range v {
+		if c-'0' > 9 && c != '.' {
+			return false
 		}
 	}
-	if len(b) < 24 {
-		return bytes.IndexByte(b, '"')
-	}
-	j := bytes.IndexByte(b[24:], '"')
-	if j < 0 {
-		return j
-	}
-	return j + 24
+	return true
 }
 
 // isWord is the length of true or false at b[i], 0 if neither is there.
@@ -303,7 +295,7 @@ func isWord(b []byte, i int) int {
 // name reads a member's name and colon, and learns that it follows prev.
 func (p *Parser) name(b []byte, i int, n *node, prev *member) (*member, int, error) {
 	if m := prev.next[1]; m != nil && m.at(b, i) {
-		return m, i + len(m.quoted), nil
+		return m, i + m.size, nil
 	}
 	if b[i] != '"' {
 		return nil, i, RejectSyntax
@@ -315,7 +307,7 @@ func (p *Parser) name(b []byte, i int, n *node, prev *member) (*member, int, err
 	}
 	name := b[i : i+j]
 	i += j + 1
-	if p.escapes && bytes.IndexByte(name, '\\') >= 0 {
+	if p.marks.escapes && bytes.IndexByte(name, '\\') >= 0 {
 		var err error
 		if name, i, err = p.text(b, i-j-1, true); err != nil {
 			return nil, i, err

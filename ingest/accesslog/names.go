@@ -174,17 +174,25 @@ type node struct {
 // followed it in the records before. Loggers write their members in one order,
 // so the guess spares the look-up.
 type member struct {
-	quoted string // `"name":`
-	// The first and the last eight bytes of quoted, where the last begin, and
-	// which bits of both count: a name of up to 14 bytes is compared at once.
-	head, tail, mask uint64
-	tailAt           int
-	next             [2]*member
-
+	quoted  string // `"name":`
+	size    int    // of quoted
+	next    [2]*member
 	one     *target // the target, where there is one and no more
 	targets []*target
 	child   *node
+
+	// What run compares with quoted: need bytes are read, of which the words are
+	// the first and the last eight, past 16 bytes also the second and the last
+	// but one, and past 32 the third from either end. mask are the bits of the
+	// outer ones that count.
+	need  int
+	words [6]uint64
+	mask  uint64
+	tail  int // where the last eight bytes begin
 }
+
+// longName is the longest `"name":` that is compared by words.
+const longName = 48
 
 // learn prepares m to be recognised.
 func (m *member) learn(name []byte) {
@@ -192,24 +200,30 @@ func (m *member) learn(name []byte) {
 		return
 	}
 	m.quoted = `"` + string(name) + `":`
-	q := []byte(m.quoted)
-	m.tailAt, m.mask = max(len(q)-8, 0), ^uint64(0)
-	if len(q) < 8 {
-		m.mask = 1<<(8*len(q)) - 1
+	m.size = len(m.quoted)
+	m.tail, m.mask = max(m.size-8, 0), ^uint64(0)
+	if m.size < 8 {
+		m.mask = 1<<(8*m.size) - 1
 	}
-	q = append(q, make([]byte, 8)...)
-	m.head = binary.LittleEndian.Uint64(q)
-	m.tail = binary.LittleEndian.Uint64(q[m.tailAt:])
+	if m.need = max(m.size+1, 8); m.size > longName {
+		m.need = 1 << 30 // not by run
+	}
+	q := append([]byte(m.quoted), make([]byte, 8)...)
+	at := [6]int{0, m.tail}
+	if m.size > 16 {
+		at[2], at[3] = 8, m.tail-8
+	}
+	if m.size > 32 {
+		at[4], at[5] = 16, m.tail-16
+	}
+	for i := range at {
+		m.words[i] = binary.LittleEndian.Uint64(q[at[i]:])
+	}
 }
 
 // at says that b[i:] begins with the member's name and colon.
 func (m *member) at(b []byte, i int) bool {
-	n := len(m.quoted)
-	if n > 16 || i+16 >= len(b) {
-		return len(b)-i > n && string(b[i:i+n]) == m.quoted
-	}
-	w := (binary.LittleEndian.Uint64(b[i:]) ^ m.head) | (binary.LittleEndian.Uint64(b[i+m.tailAt:]) ^ m.tail)
-	return w&m.mask == 0
+	return len(b)-i > m.size && string(b[i:i+m.size]) == m.quoted
 }
 
 // maxSeen bounds the names that a level remembers; maxName their length.

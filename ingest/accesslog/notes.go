@@ -23,6 +23,9 @@ const (
 	NoteInvalidUTF8
 	NoteListsDisagree
 	NoteDuplicateMember
+	// NoteDeadlineInferred says that nothing but the end, later than the caller's
+	// deadline, shows that the caller had left.
+	NoteDeadlineInferred
 )
 
 var noteWords = [...]string{
@@ -30,6 +33,7 @@ var noteWords = [...]string{
 	"leading_nul_removed", "resynchronised", "unwrapped", "quote_in_header", "line_truncated",
 	"several_upstream_tries", "request_id_may_be_made_by_the_proxy", "body_bytes_only", "low_confidence",
 	"bad_duration", "invalid_utf8", "lists_disagree", "duplicate_member",
+	"departure_inferred_from_deadline",
 }
 
 // Strings lists the notes that are set, in a fixed order.

@@ -25,7 +25,8 @@ type Parser struct {
 	keyBuf, extraBuf [][]byte
 	tries            []Try
 	day              dayCache
-	escapes          bool // the line has a backslash
+	marks            marks
+	unmarked         bool // for tests: read without marks
 	lenient          bool // quotes inside strings are not escaped
 	bare             bool // the record has a value without quotes
 }
@@ -308,6 +309,7 @@ const maxDepth = 4
 func (p *Parser) Parse(line []byte, e *Entry) (rest []byte, err error) {
 	// The rest of the line before may lie in the scratch memory.
 	p.scratch, p.spare = p.spare[:0], p.scratch
+	line = line[:len(line):len(line)] // words are read up to the capacity
 	e.Damaged, e.Notes = 0, 0
 	if len(line) > MaxLine {
 		return nil, RejectTooLong
@@ -374,6 +376,7 @@ func (p *Parser) record(text []byte, depth int, before Notes, e *Entry) (rest []
 	}
 	p.raw.reset(p.format.vendor)
 	p.raw.notes = before
+	p.marks.clear()
 	if err := p.format.tokenize(p, text); err != nil {
 		e.Notes = p.raw.notes
 		return nil, err

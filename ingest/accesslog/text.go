@@ -8,6 +8,16 @@ import (
 // text reads the string whose first byte is b[i], after the quote, and gives the
 // place after the closing quote. Escapes are removed if the value is wanted.
 func (p *Parser) text(b []byte, i int, wanted bool) ([]byte, int, error) {
+	// The next quote is the end, unless a backslash stands before it.
+	if !p.lenient {
+		end := p.marks.end(b, i)
+		if end < 0 {
+			return nil, len(b), RejectCut
+		}
+		if !p.marks.escaped(i, end) {
+			return b[i:end], end + 1, nil
+		}
+	}
 	end, escaped := closing(b, i, p.lenient)
 	if end < 0 {
 		return nil, len(b), RejectCut

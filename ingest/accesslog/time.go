@@ -19,6 +19,11 @@ type dayCache struct {
 	tail   uint16 // "03"
 	second int64  // Unix time of its start
 	ok     bool
+
+	// The minute that was read last, "2026-03-" and "03T10:15", and the Unix
+	// nanoseconds of its start. Without minute there is none.
+	date, clock uint64
+	minute      int64
 }
 
 // stamp reads a point in time as Unix nanoseconds with the resolution of what
@@ -30,8 +35,18 @@ func (p *Parser) stamp(b []byte) (ns, uncertainty int64, ok bool) {
 	if len(b) < 9 {
 		return 0, 0, false
 	}
+	if len(b) == 24 {
+		if ns, ok := p.day.millis(b); ok {
+			return ns, 1e6, true
+		}
+	}
 	if len(b) >= 20 && b[4] == '-' {
 		return p.rfc3339(b)
+	}
+	if len(b) == 14 && b[10] == '.' {
+		if ns, ok := epochMillis(b); ok {
+			return ns, 1e6, true
+		}
 	}
 	if b[0] == '[' {
 		b = bytes.TrimSuffix(b[1:], []byte("]"))
@@ -45,6 +60,37 @@ func (p *Parser) stamp(b []byte) (ns, uncertainty int64, ok bool) {
 		return p.rfc3339(b)
 	}
 	return epoch(b)
+}
+
+// millis reads 2026-03-03T10:15:42.118Z where the minute is that of the stamp
+// before. Not ok says nothing about b.
+func (d *dayCache) millis(b []byte) (ns int64, ok bool) {
+	const form = ':' | '0'<<8 | '0'<<16 | '.'<<24 | '0'<<32 | '0'<<40 | '0'<<48 | 'Z'<<56
+	// What takes a byte past its bound, 0, 5 or 9, to the top bit.
+	const over = 0x7f | 0x7a<<8 | 0x76<<16 | 0x7f<<24 | 0x76<<32 | 0x76<<40 | 0x76<<48 | 0x7f<<56
+	x := binary.LittleEndian.Uint64(b[16:]) ^ form
+	if d.minute == 0 || binary.LittleEndian.Uint64(b) != d.date || binary.LittleEndian.Uint64(b[8:]) != d.clock ||
+		(x+over|x)&highs != 0 {
+		return 0, false
+	}
+	second := x>>8&0xff*10 + x>>16&0xff
+	milli := x>>32&0xff*100 + x>>40&0xff*10 + x>>48&0xff
+	return d.minute + int64(second*1000+milli)*1e6, true
+}
+
+// epochMillis reads 1772532942.118. Not ok says nothing about b.
+func epochMillis(b []byte) (ns int64, ok bool) {
+	const form = '0' | '0'<<8 | '0'<<16 | '0'<<24 | '.'<<32 | '0'<<40 | '0'<<48 | '0'<<56
+	const over = 0x76 | 0x76<<8 | 0x76<<16 | 0x76<<24 | 0x7f<<32 | 0x76<<40 | 0x76<<48 | 0x76<<56
+	x, y := binary.LittleEndian.Uint64(b)^'0'*lows, binary.LittleEndian.Uint64(b[6:])^form
+	if notDigits(x) || (y+over|y)&highs != 0 {
+		return 0, false
+	}
+	second := eight(x)*100 + int64(y>>16&0xff*10+y>>24&0xff)
+	if second < minSecond || second > maxSecond {
+		return 0, false
+	}
+	return second*1e9 + int64(y>>40&0xff*100+y>>48&0xff*10+y>>56)*1e6, true
 }
 
 // rfc3339 reads 2026-03-03T10:15:42.118Z and its relatives.
@@ -61,11 +107,14 @@ func (p *Parser) rfc3339(b []byte) (ns, uncertainty int64, ok bool) {
 		if !ok1 || !ok2 || !ok3 || !validDate(year, month, day) {
 			return 0, 0, false
 		}
-		*d = dayCache{head, tail, 86400 * daysSinceEpoch(year, month, day), true}
+		*d = dayCache{head: head, tail: tail, second: 86400 * daysSinceEpoch(year, month, day), ok: true}
 	}
 	second, ok := clock(b[11], b[12], b[14], b[15], b[17], b[18])
 	if !ok {
 		return 0, 0, false
+	}
+	if start := d.second + second - int64(b[17]-'0')*10 - int64(b[18]-'0'); start >= minSecond && start+60 <= maxSecond {
+		d.date, d.clock, d.minute = head, binary.LittleEndian.Uint64(b[8:]), start*1e9
 	}
 	return p.fractionAndZone(d.second+second, b[19:])
 }
@@ -305,6 +354,16 @@ func daysSinceEpoch(year, month, day int) int64 {
 	return int64(365*year + year/4 - year/100 + year/400 + (153*(month-3)+2)/5 + day - 719469)
 }
 
+// spanScale are the nanoseconds of one in the last of so many decimals, 0 where
+// that is no whole number.
+var spanScale = [len(unitNanoseconds)][8]int64{
+	unitDefault: {1e6, 1e5, 1e4, 1e3, 100, 10, 1},
+	unitSeconds: {1e9, 1e8, 1e7, 1e6, 1e5, 1e4, 1e3, 100},
+	unitMillis:  {1e6, 1e5, 1e4, 1e3, 100, 10, 1},
+	unitMicros:  {1e3, 100, 10, 1},
+	unitNanos:   {1},
+}
+
 // maxSpan bounds durations and waits, in nanoseconds: a hundred years.
 const maxSpan = 100 * 365 * 86400 * 1_000_000_000
 
@@ -312,6 +371,11 @@ const maxSpan = 100 * 365 * 86400 * 1_000_000_000
 // unit of its own (12ms, 1.5s, 1m30s, and gRPC's 100m, where one small letter m,
 // u or n is milli, micro, nano). negative and oversized ones are not ok.
 func span(b []byte, u unit) (ns int64, ok bool) {
+	if n, behind, ok := smallDecimal(b); ok {
+		if scale := spanScale[u][behind]; scale != 0 {
+			return n * scale, true
+		}
+	}
 	ns, n, ok := decimal(b, unitNanoseconds[u])
 	if ok && n == len(b) {
 		return ns, true

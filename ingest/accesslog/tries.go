@@ -1,6 +1,10 @@
 package accesslog
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+)
 
 // splitTries reads nginx's parallel upstream lists ($upstream_addr,
 // $upstream_status, $upstream_response_time in seconds) into tries, which it
@@ -109,15 +113,15 @@ const (
 
 // cutTry splits the first entry off an upstream list.
 func cutTry(list []byte) (entry, rest []byte, j joint) {
-	for i, c := range list {
+	for i := nextJoint(list, 0); i < len(list); i = nextJoint(list, i+1) {
 		switch {
-		case c == ',':
+		case list[i] == ',':
 			rest = list[i+1:]
 			for len(rest) > 0 && rest[0] == ' ' {
 				rest = rest[1:]
 			}
 			return list[:i], rest, jointTry
-		case c == ' ' && i+1 < len(list) && list[i+1] == ':':
+		case i+1 < len(list) && list[i+1] == ':':
 			switch rest = list[i+2:]; {
 			case len(rest) == 0 || len(rest) == 1 && rest[0] == ' ':
 				return list[:i], nil, jointEnd
@@ -127,6 +131,21 @@ func cutTry(list []byte) (entry, rest []byte, j joint) {
 		}
 	}
 	return list, nil, jointEnd
+}
+
+// nextJoint is the place of the first comma or blank from list[i] on, or the
+// length of the list.
+func nextJoint(list []byte, i int) int {
+	for ; i+8 <= cap(list) && i < len(list); i += 8 {
+		x := binary.LittleEndian.Uint64(list[i : i+8])
+		if found := zeros(x^','*lows) | zeros(x^' '*lows); found != 0 {
+			return min(i+bits.TrailingZeros64(found)/8, len(list))
+		}
+	}
+	for i < len(list) && list[i] != ',' && list[i] != ' ' {
+		i++
+	}
+	return min(i, len(list))
 }
 
 func isDash(b []byte) bool { return len(b) == 1 && b[0] == '-' }
@@ -148,6 +167,9 @@ func tryStatus(b []byte) (int, bool) {
 // tryTime reads seconds with up to nine decimals as nanoseconds. A negative time
 // (a clock that was set back) is Unknown.
 func tryTime(b []byte) (int64, bool) {
+	if n, behind, ok := smallDecimal(b); ok {
+		return n * spanScale[unitSeconds][behind], true
+	}
 	negative := b[0] == '-'
 	if negative {
 		b = b[1:]
