@@ -83,6 +83,7 @@ const (
 
 	clamped // start moved up to the tick it is counted in
 	unattributable
+	late // came after its tick; see Ledger.Add
 )
 
 // Arrival is one request at the dependency, as the ledger takes it.

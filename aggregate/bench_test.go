@@ -68,7 +68,7 @@ func BenchmarkLedger(b *testing.B) {
 				l, out := NewLedger(Config{Horizon: 120 * sec, Lateness: 120 * sec, Views: SummaryViews(), EndAtLast: true}), new(Output)
 				b.StartTimer()
 				for i := range in[:min(len(in), b.N-n)] {
-					l.Add(&in[i], nil)
+					l.Add(&in[i], nil, minTick)
 					if i%1024 == 0 {
 						l.Close(tickOf(in[i].Log-120*sec), out)
 						*out = Output{}
@@ -102,7 +102,7 @@ func TestMemoryBounds(t *testing.T) {
 	l := NewLedger(Config{Horizon: 120 * sec, Lateness: 60 * sec})
 	var out Output
 	for i := range in {
-		l.Add(&in[i], nil)
+		l.Add(&in[i], nil, minTick)
 		if i%4096 == 0 {
 			l.Close(tickOf(in[i].Log-60*sec), &out)
 			out = Output{}
@@ -132,7 +132,7 @@ func BenchmarkGrowth(b *testing.B) {
 			a.Question = ID{r.Uint64(), r.Uint64()}
 			a.Start += 1000
 			at := time.Now()
-			l.Add(&a, nil)
+			l.Add(&a, nil, minTick)
 			worst = max(worst, time.Since(at))
 		}
 	}

@@ -16,11 +16,8 @@ const (
 	nSuccess
 	nGood // successes that were neither cut off nor late
 	nRefused
-	nOriginals           // opened an episode
-	nPeerFirsts          // first of their question by their peer
-	nFailedArrivals      // of questions whose first arrival failed
-	nFailedQuestions     // such questions, each when it becomes one
-	nFailedPeerQuestions // the same by question and peer
+	nOriginals      // opened an episode
+	nFailedArrivals // of questions whose first arrival failed
 	nAnswered
 	nSamePeer // repeats whose previous arrival came by the same peer
 	nAfterGone
@@ -30,22 +27,18 @@ const (
 	nHopNumbered  // carried an attempt number of the adjacent hop
 	nHopOnes      // number 1
 	nHopOnesKnown // number 1, attributable
-	nHopFirsts    // the first of those of their question (and peer, in a view by peer)
 	nStale
 	nExpired
 	nDeadAnswers // answers that nobody was there to read
 
 	nAfterFlight
 	nClaimed
-	nOriginalsClaimed
-	nPeerFirstsClaimed
+	nFirstsClaimed // of nFirsts, those of claimed keys, of questions
 	nOrphanAttempts
 	nReopened
-	nHopTrusted      // a hop number that the source vouches for
-	nOriginNumbered  // carried an attempt number of the originator
-	nOriginNumbers   // the first of their question and number
-	nOriginQuestions // the first of their question with a number
-	nFrontRecords    // records of loggers in front
+	nHopTrusted     // a hop number that the source vouches for
+	nOriginNumbered // carried an attempt number of the originator
+	nFrontRecords   // records of loggers in front
 	nFrontArrivals
 	nOverspent
 	nNotDecremented
@@ -56,9 +49,23 @@ const (
 	nRetryEarly
 	nDoubleSuccess
 
-	nDepartures                                            // one for each Departure
+	nFirsts                                                // one for each distinct: what came for the first time
+	nDepartures     = nFirsts + counter(numDistinct)       // one for each Departure
 	nUnattributable = nDepartures + counter(numDepartures) // one for each reason
 	numCounters     = nUnattributable + counter(keys.NumReasons)
+)
+
+// distinct names what is counted once however often it comes within the horizon.
+// In a view by peer all of these are counted by peer.
+type distinct uint8
+
+const (
+	theQuestions     distinct = iota
+	withHopOne                // questions with an arrival of hop number 1
+	originNumbers             // questions and numbers of the originator
+	withOriginNumber          // questions with such a number
+	withFailedFirst           // questions whose first arrival failed
+	numDistinct
 )
 
 // Counts is what was counted over one row: plain sums, which add over shards and
@@ -73,16 +80,16 @@ type Counts struct {
 	// Gaps successive arrivals.
 	PerQuestion, Spans, FanOut, Gaps Histogram
 
-	// Carried and HopCarried count repeats by how many rows before this one
-	// their question's previous arrival (with hop number 1) lies. Distinct
-	// questions over any run of rows follow from them: see Distinct.
-	Carried, HopCarried []Carry
+	// carried counts, for each distinct, what came again, by how many rows before
+	// this one it had come last. How many distinct there are over any run of rows
+	// follows from that: see distinct.
+	carried [numDistinct][]Carry
 }
 
-// Carry counts repeats whose question was last seen Rows rows earlier.
+// Carry counts what had come last Rows rows earlier.
 type Carry struct {
-	Rows               int64
-	N, Claimed, Failed uint64
+	Rows       int64
+	N, Claimed uint64
 }
 
 func carry(list []Carry, c Carry) []Carry {
@@ -90,7 +97,6 @@ func carry(list []Carry, c Carry) []Carry {
 		if list[i].Rows == c.Rows {
 			list[i].N += c.N
 			list[i].Claimed += c.Claimed
-			list[i].Failed += c.Failed
 			return list
 		}
 	}
@@ -104,7 +110,6 @@ func beyond(list []Carry, back int64) (c Carry) {
 		if x.Rows > back {
 			c.N += x.N
 			c.Claimed += x.Claimed
-			c.Failed += x.Failed
 		}
 	}
 	return c
@@ -123,37 +128,35 @@ func (c *Counts) Merge(o *Counts) {
 	c.Spans.merge(&o.Spans)
 	c.FanOut.merge(&o.FanOut)
 	c.Gaps.merge(&o.Gaps)
-	for _, x := range o.Carried {
-		c.Carried = carry(c.Carried, x)
-	}
-	for _, x := range o.HopCarried {
-		c.HopCarried = carry(c.HopCarried, x)
+	for d := range o.carried {
+		for _, x := range o.carried[d] {
+			c.carried[d] = carry(c.carried[d], x)
+		}
 	}
 }
 
 // Settle prepares a row for adding into a range of rows that begins back rows
-// before it: repeats whose question was last seen before the range are what the
-// range's distinct questions exceed its originals by, and stay as a carry of
-// one; all others vanish.
+// before it: what had come last before the range is new to the range, and stays
+// as a carry of one; what had come within it is not, and vanishes.
 func (c *Counts) Settle(back int64) {
-	settle := func(list []Carry) []Carry {
+	for d, list := range c.carried {
 		b := beyond(list, back)
-		if b.N == 0 {
-			return list[:0]
+		c.carried[d] = list[:0]
+		if b.N > 0 {
+			b.Rows = 1
+			c.carried[d] = append(list[:0], b)
 		}
-		b.Rows = 1
-		return append(list[:0], b)
 	}
-	c.Carried, c.HopCarried = settle(c.Carried), settle(c.HopCarried)
 }
 
-// Distinct is the number of distinct questions with an arrival in the range that
-// the counts are of: those that opened in it, and those under way when it began.
-// Of a peer's counts it is the number of distinct questions by that peer.
-func (c *Counts) Distinct(byPeer bool) uint64 {
-	n := c.n[nOriginals]
-	if byPeer {
-		n = c.n[nPeerFirsts]
+// distinct is how many distinct there are in the range that the counts are of,
+// and how many of those are of claimed keys (of questions only): what came for
+// the first time, and what was under way when the range began.
+func (c *Counts) distinct(d distinct) (n, claimed uint64) {
+	under := beyond(c.carried[d], 0)
+	n = c.n[nFirsts+counter(d)] + under.N
+	if d == theQuestions {
+		claimed = c.n[nFirstsClaimed] + under.Claimed
 	}
-	return n + beyond(c.Carried, 0).N
+	return n, claimed
 }

@@ -17,20 +17,34 @@ type effect struct {
 	known       bool
 	claimed     bool
 	failedFirst bool // the first arrival within the horizon failed
-	newlyFailed bool // and for the previous arrival it had not
 	original    bool
+	answered    bool
 	gap         int64
-	prevTick    int64 // of the previous arrival, unless original
-	peerFirst   bool
-	peerTick    int64 // of the peer's previous arrival, unless peerFirst
-	// peerNewlyFailed is newlyFailed against the peer's previous arrival.
-	peerNewlyFailed bool
+	// For each distinct that the arrival is of: when it had come last, in all and
+	// by the same peer.
+	is    [numDistinct]bool
+	prior [numDistinct][2]prior
+}
 
-	hopOne                 bool
-	hopFirst, hopPeerFirst bool
-	hopTick, hopPeerTick   int64 // of the previous arrival with number 1
+// prior is the tick in which something had come last, if it had.
+type prior struct {
+	some bool
+	tick int64
+}
 
-	answered bool
+// saw notes one earlier arrival that had it.
+func (p *prior) saw(tick int64) {
+	if !p.some || tick > p.tick {
+		p.some, p.tick = true, tick
+	}
+}
+
+// saw notes one earlier arrival that had a distinct.
+func (e *effect) saw(d distinct, tick int64, peer uint8) {
+	e.prior[d][0].saw(tick)
+	if peer == e.dims.Peer {
+		e.prior[d][1].saw(tick)
+	}
 }
 
 // maxOnes is more than the counters that one arrival can raise.
@@ -89,10 +103,16 @@ func (e *effect) attributed(f *filed, verified bool) {
 	e.known, e.claimed = true, !verified
 	e.countIf(verified, nVerified)
 	e.countIf(!verified, nClaimed)
-	if f.num > 0 {
-		e.hopOne = f.num == 1 && f.flags&OriginScope == 0
-		e.countIf(e.hopOne, nHopOnesKnown)
-		e.countIf(f.flags&OriginScope != 0, nOriginNumbered)
+	e.is[theQuestions] = true
+	if f.num == 0 {
+		return
+	}
+	if f.flags&OriginScope != 0 {
+		e.is[originNumbers], e.is[withOriginNumber] = true, true
+		e.count(nOriginNumbered)
+	} else if f.num == 1 {
+		e.is[withHopOne] = true
+		e.count(nHopOnesKnown)
 	}
 }
 
@@ -119,18 +139,12 @@ func (e *effect) after(prev Outcome, gone, inFlight bool) {
 func (e *effect) settled() {
 	if e.original {
 		e.count(nOriginals)
-		e.countIf(e.claimed, nOriginalsClaimed)
 	} else {
 		e.repeat = e.busy
 	}
+	e.is[withFailedFirst] = e.failedFirst
 	e.countIf(e.failedFirst, nFailedArrivals)
-	e.countIf(e.newlyFailed, nFailedQuestions)
-	e.countIf(e.peerNewlyFailed, nFailedPeerQuestions)
 	e.countIf(e.answered, nAnswered)
-	if e.peerFirst {
-		e.count(nPeerFirsts)
-		e.countIf(e.claimed, nPeerFirstsClaimed)
-	}
 }
 
 // add books the effect in a row of a view.
@@ -147,33 +161,27 @@ func (c *Counts) add(e *effect, v *View) {
 		c.Repeat += e.repeat
 		c.Gaps.addGap(e.gap)
 	}
-	if e.hopOne {
-		first, prev := e.hopFirst, e.hopTick
-		if v.ByPeer {
-			first, prev = e.hopPeerFirst, e.hopPeerTick
-		}
-		if first {
-			c.n[nHopFirsts]++
-		} else if back := v.rowsBetween(prev, e.tick); back > 0 {
-			c.HopCarried = carry(c.HopCarried, Carry{Rows: back, N: 1})
-		}
-	}
-	first, prev, newly := e.original, e.prevTick, e.newlyFailed
+	by := 0
 	if v.ByPeer {
-		first, prev, newly = e.peerFirst, e.peerTick, e.peerNewlyFailed
+		by = 1
 	}
-	if first {
-		return
-	}
-	if back := v.rowsBetween(prev, e.tick); back > 0 {
-		x := Carry{Rows: back, N: 1}
-		if e.claimed {
-			x.Claimed = 1
+	for d, is := range e.is {
+		if !is {
+			continue
 		}
-		if e.failedFirst && !newly {
-			x.Failed = 1
+		p := &e.prior[d][by]
+		if !p.some {
+			c.n[nFirsts+counter(d)]++
+			if d == int(theQuestions) && e.claimed {
+				c.n[nFirstsClaimed]++
+			}
+		} else if back := v.rowsBetween(p.tick, e.tick); back > 0 {
+			x := Carry{Rows: back, N: 1}
+			if e.claimed {
+				x.Claimed = 1
+			}
+			c.carried[d] = carry(c.carried[d], x)
 		}
-		c.Carried = carry(c.Carried, x)
 	}
 }
 

@@ -95,13 +95,13 @@ const (
 	seenNumber            // value: an originator's attempt number
 	seenLeft              // value: a carried budget
 	seenSuccess
+	seenFailed // the question's first arrival had failed; value: the peer
 )
 
-// A record of seen has two words. The first holds property, value, the carried
-// budget of that arrival (for seenPeer) and the stamp. The second is for seenPeer:
-// how many of the peer's arrivals are within the horizon (31 bits), whether the
-// question's first had failed when its latest came (1 bit), and the ordinal that
-// latest one had among the peer's (32 bits).
+// A record of seen has two words. The first holds property, value, one byte more
+// (the carried budget for seenPeer, the peer for seenNumber) and the stamp. The
+// second is for seenPeer: how many of the peer's arrivals are within the horizon,
+// and the ordinal that its latest had among them.
 type record struct{ w []uint64 }
 
 func (r record) ok() bool           { return r.w != nil }
@@ -109,24 +109,17 @@ func (r record) property() property { return property(r.w[0] >> 56) }
 func (r record) value() uint8       { return uint8(r.w[0] >> 48) }
 func (r record) left() uint8        { return uint8(r.w[0] >> timeBits) }
 func (r record) stamp() uint64      { return r.w[0] & timeMask }
-func (r record) count() uint32      { return uint32(r.w[1] >> 33) }
-func (r record) failed() bool       { return r.w[1]>>32&1 != 0 }
+func (r record) count() uint32      { return uint32(r.w[1] >> 32) }
 func (r record) ordinal() uint32    { return uint32(r.w[1]) }
 
-func (r record) set(p property, value, left uint8, start int64) {
-	r.w[0] = uint64(p)<<56 | uint64(value)<<48 | uint64(left)<<timeBits | stamp(start)
+// tick is the tick of the record's arrival, seen from a time that follows it.
+func (r record) tick(now int64) int64 { return tickOf(now - ago(now, r.stamp())*1000) }
+
+func (r record) set(p property, value, more uint8, start int64) {
+	r.w[0] = uint64(p)<<56 | uint64(value)<<48 | uint64(more)<<timeBits | stamp(start)
 }
 
-func (r record) setCounts(count, ordinal uint32) {
-	r.w[1] = uint64(count)<<33 | r.w[1]&(1<<32) | uint64(ordinal)
-}
-
-func (r record) setFailed(failed bool) {
-	r.w[1] &^= 1 << 32
-	if failed {
-		r.w[1] |= 1 << 32
-	}
-}
+func (r record) setCounts(count, ordinal uint32) { r.w[1] = uint64(count)<<32 | uint64(ordinal) }
 
 // records returns what q has in seen, two words a record. The rest of the block
 // is empty: its records' first words are 0.
@@ -153,6 +146,20 @@ func (a *arena) remember(q *question, p property, value uint8) record {
 	if r := a.seenOf(q, p, value); r.ok() {
 		return r
 	}
+	return a.addRecord(q, p, value)
+}
+
+// rememberNumber returns the record for an originator's number by a peer.
+func (a *arena) rememberNumber(q *question, num, peer uint8) record {
+	for w := a.records(q); len(w) > 0; w = w[2:] {
+		if r := (record{w[:2]}); r.property() == seenNumber && r.value() == num && r.left() == peer {
+			return r
+		}
+	}
+	return a.addRecord(q, seenNumber, num)
+}
+
+func (a *arena) addRecord(q *question, p property, value uint8) record {
 	n := len(a.records(q))
 	w := a.words(q.seen)
 	if n == len(w) {

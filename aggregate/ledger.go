@@ -21,6 +21,7 @@ type Ledger struct {
 
 	table questions
 	arena arena
+	long  map[uint64]struct{} // records of long requests of closed ticks, see keepLong
 	views []rows
 	worst worst
 	stats Stats
@@ -55,6 +56,7 @@ type tick struct {
 	n       uint32 // arrivals in filed
 	due     uint32 // head of the list of questions
 	written []Event
+	long    []uint64 // of Ledger.long, to be forgotten
 }
 
 // page holds arrivals of one tick. Ticks take pages as they need them, so that
@@ -90,7 +92,7 @@ func NewLedger(cfg Config) *Ledger {
 	}
 	l := &Ledger{
 		cfg: cfg, margin: cfg.margin(), closed: math.MinInt64,
-		ticks: map[int64]*tick{}, table: newQuestions(), worst: newWorst(cfg.Worst),
+		ticks: map[int64]*tick{}, long: map[uint64]struct{}{}, table: newQuestions(), worst: newWorst(cfg.Worst),
 		stats: Stats{First: math.MaxInt64, Last: math.MinInt64, LastLog: math.MinInt64},
 	}
 	for i, v := range cfg.Views {
@@ -106,26 +108,35 @@ func (l *Ledger) Stats() Stats {
 	return s
 }
 
-// Tick is the tick in which an arrival is counted: that of its start, or that of
-// its log time less nearly the whole lateness when the request took longer than
-// that. So lateness measures the shipper, never the request: a second is not late
-// because the storm's requests hung for a minute.
-func (c *Config) Tick(start, log int64) int64 {
-	return tickOf(max(start, log-(c.Lateness-c.margin())))
-}
-
-// Add files an arrival. key is the text of its key, for Config.KeyHash. It keeps
-// neither a nor key. An arrival of a closed tick, or one whose reason is
-// keys.Late, is counted as late at once.
-func (l *Ledger) Add(a *Arrival, key []byte) {
-	start, flags := a.Start, a.Flags&^(clamped|unattributable)
+// Add files an arrival under the tick in which it is counted: that of its start,
+// or that of its log time less nearly the whole lateness when the request took
+// longer than that. So lateness measures the shipper, never the request: a second
+// is not late because the storm's requests hung for a minute.
+//
+// key is the text of its key, for Config.KeyHash. It keeps
+// neither a nor key. watermark is the largest log time of the records that came
+// before it in its partition: whether the arrival is late depends on that alone.
+//
+// A late arrival is unattributable, unless it was so for another reason. It is
+// counted at once if its tick is closed. If it copies a request that took a second
+// or more, and came within the lateness of that request's record, it is the
+// shipper's duplicate all the same.
+func (l *Ledger) Add(a *Arrival, key []byte, watermark int64) {
+	start, flags := a.Start, a.Flags&^(clamped|unattributable|late)
 	if floor := a.Log - (l.cfg.Lateness - l.margin); start < floor {
 		start, flags = floor, flags|clamped
-		l.stats.Clamped++
 	}
 	at := tickOf(start)
-	l.stats.First, l.stats.Last = min(l.stats.First, at), max(l.stats.Last, at)
-	l.stats.LastLog = max(l.stats.LastLog, tickOf(a.Log))
+	class, reason := a.Class, a.Reason
+	if at*second+l.cfg.Lateness <= watermark || at < l.closed {
+		flags |= late
+		if a.Log+l.cfg.Lateness < watermark {
+			flags &^= Decidable // too late to be taken for a copy
+		}
+		if class != keys.Unattributable {
+			class, reason = keys.Unattributable, keys.Late
+		}
+	}
 	f := filed{
 		start: uint32(start - at*second),
 		dur:   packDuration(a.Duration),
@@ -134,22 +145,21 @@ func (l *Ledger) Add(a *Arrival, key []byte) {
 		peer:  a.Peer,
 		num:   a.Attempt,
 	}
-	if at < l.closed || a.Reason == keys.Late {
-		l.stats.Late++
-		f.flags = packFlags(flags|unattributable, a)
-		f.owner = uint32(a.Route)<<8 | uint32(keys.Late)
-		l.countUnattributable(&f, at, a.Log)
+	if class == keys.Unattributable {
+		flags |= unattributable
+		f.owner = uint32(a.Route)<<8 | uint32(reason)
+	}
+	f.flags = packFlags(flags, a)
+	if at < l.closed {
+		l.countLate(&f, at, a.Log)
 		return
 	}
-	if a.Class == keys.Unattributable {
-		flags |= unattributable
-		f.owner = uint32(a.Route)<<8 | uint32(a.Reason)
-	} else {
+	if class != keys.Unattributable {
 		i, made := l.table.get(a.Question)
 		q := l.table.at(i)
 		if made {
 			q.route, q.originator = a.Route, a.Originator
-			if a.Class == keys.Verified {
+			if class == keys.Verified {
 				q.state = verifiedBit
 			}
 		}
@@ -157,7 +167,6 @@ func (l *Ledger) Add(a *Arrival, key []byte) {
 		f.owner = i
 		l.worst.offer(q, start, func() [16]byte { return l.cfg.KeyHash(key) })
 	}
-	f.flags = packFlags(flags, a)
 	t := l.tick(at)
 	if t.n%pageArrivals == 0 {
 		t.filed = append(t.filed, l.takePage())
@@ -165,6 +174,54 @@ func (l *Ledger) Add(a *Arrival, key []byte) {
 	t.n++
 	*t.arrival(t.n - 1) = f
 	l.stats.Open++
+}
+
+// countLate counts an arrival of a closed tick.
+func (l *Ledger) countLate(f *filed, at, log int64) {
+	if f.long(l) && f.flags&Decidable != 0 {
+		if _, copied := l.long[f.copyKey(l, at)]; copied {
+			if f.flags&Head != 0 {
+				l.stats.Duplicates++
+			}
+			return
+		}
+		l.keepLong(f, at, log)
+	}
+	if f.flags&clamped != 0 {
+		l.stats.Clamped++
+	}
+	l.seen(at, log)
+	l.countUnattributable(f, at, log)
+}
+
+// seen widens the range of what was counted.
+func (l *Ledger) seen(at, log int64) {
+	l.stats.First, l.stats.Last = min(l.stats.First, at), max(l.stats.Last, at)
+	l.stats.LastLog = max(l.stats.LastLog, tickOf(log))
+}
+
+// long says that a request took so long that copies of its record may come,
+// within the lateness of it, when its tick is already closed.
+func (f *filed) long(l *Ledger) bool { return f.length(l) >= second }
+
+// copyKey is equal for copies of one record.
+func (f *filed) copyKey(l *Ledger, at int64) uint64 {
+	return spread(uint64(at*second+int64(f.start))^uint64(f.text)<<32) + spread(uint64(f.length(l))<<8|uint64(f.peer))
+}
+
+// keepLong remembers the record of a long request of a closed tick until no copy
+// of it can come within the lateness.
+func (l *Ledger) keepLong(f *filed, at, log int64) {
+	until := tickOf(log) + 1
+	if until <= at || until < l.closed {
+		return
+	}
+	k := f.copyKey(l, at)
+	if _, ok := l.long[k]; !ok {
+		l.long[k] = struct{}{}
+		t := l.tick(until)
+		t.long = append(t.long, k)
+	}
 }
 
 // tick returns the open tick at, made if there is none.
@@ -211,7 +268,7 @@ func (l *Ledger) rowsUpTo(to int64) int64 {
 // Finish closes everything and forgets every question.
 func (l *Ledger) Finish(out *Output) {
 	l.Close(math.MaxInt64, out)
-	out.Worst = append(out.Worst, l.worst.list...)
+	out.Worst = append(out.Worst, l.worst.found()...)
 }
 
 func (l *Ledger) closeTick(t *tick, out *Output) {
@@ -241,8 +298,11 @@ func (l *Ledger) closeTick(t *tick, out *Output) {
 	delete(l.ticks, t.at)
 	l.near[t.at&(nearTicks-1)] = nil
 	l.closed = t.at + 1
+	for _, k := range t.long {
+		delete(l.long, k)
+	}
 	l.pages = append(l.pages, t.filed...)
-	*t = tick{due: none, filed: t.filed[:0]}
+	*t = tick{due: none, filed: t.filed[:0], long: t.long[:0]}
 	if len(l.spare) < nearTicks {
 		l.spare = append(l.spare, t)
 	}
@@ -380,7 +440,20 @@ func (l *Ledger) stepTied(t *tick, tied []uint64) {
 				l.release(p)
 				kept[len(kept)-1] = x // the later kind knows more
 				continue
-			case p.length(l) != f.length(l) || p.flags != f.flags || p.peer != f.peer || p.owner != f.owner:
+			case p.length(l) != f.length(l) || p.peer != f.peer:
+			case (p.flags|f.flags)&late != 0:
+				if p.flags&f.flags&Decidable == 0 || !f.long(l) {
+					break
+				}
+				if f.flags&Head != 0 {
+					l.stats.Duplicates++
+				}
+				if p.flags&late != 0 {
+					kept[len(kept)-1], f = x, p // the one that was in time stays
+				}
+				l.release(f)
+				continue
+			case p.flags != f.flags || p.owner != f.owner:
 			case f.flags&Decidable == 0:
 				l.stats.Undecidable++
 			default:
@@ -443,6 +516,13 @@ func (l *Ledger) release(f *filed) {
 // step counts one arrival.
 func (l *Ledger) step(t *tick, f *filed) {
 	log := t.at*second + int64(f.start) + f.length(l)
+	if f.long(l) && f.flags&(Decidable|Paired) == Decidable {
+		l.keepLong(f, t.at, log)
+	}
+	if f.flags&clamped != 0 {
+		l.stats.Clamped++
+	}
+	l.seen(t.at, log)
 	if f.flags&unattributable != 0 {
 		l.countUnattributable(f, t.at, log)
 		return
@@ -460,6 +540,9 @@ func (l *Ledger) step(t *tick, f *filed) {
 }
 
 func (l *Ledger) countUnattributable(f *filed, at, log int64) {
+	if f.flags&late != 0 {
+		l.stats.Late++
+	}
 	e := &l.e
 	e.begin(Dims{Route: uint16(f.owner >> 8), Peer: f.peer}, at, f)
 	e.unattributed(keys.Reason(f.owner))
@@ -485,16 +568,6 @@ func (l *Ledger) written(log int64, d Dims, kind Event) {
 		}
 		t.written = append(t.written, kind|Event(d.Route)<<eventRoute|Event(d.Originator)<<eventOriginator|Event(d.Peer))
 	}
-}
-
-// Late is Config.Late.
-func (l *Ledger) Late(a *Arrival, watermark int64) bool { return l.cfg.Late(a, watermark) }
-
-// Late says that an arrival comes too late for its tick: the partition that it
-// is of had, before it, a record written a whole lateness after that tick. That
-// depends on the partition alone, so two readers of it agree.
-func (c *Config) Late(a *Arrival, watermark int64) bool {
-	return c.Tick(a.Start, a.Log)*second+c.Lateness <= watermark
 }
 
 // Add adds the tallies of another shard.

@@ -84,7 +84,7 @@ func feed(l *Ledger, in []Arrival, lateness int64) *Output {
 	out := new(Output)
 	mark := int64(math.MinInt64)
 	for i := range in {
-		l.Add(&in[i], nil)
+		l.Add(&in[i], nil, minTick)
 		if mark = max(mark, in[i].Log); i%7 == 0 {
 			l.Close(floorDiv(mark-lateness, sec), out)
 		}
@@ -130,7 +130,7 @@ func total(out *Output, view int, match func(Dims) bool) *Counts {
 	for _, r := range out.Rows {
 		if r.View == view && !r.Wide && match(r.Dims) {
 			x := *r.Counts
-			x.Carried, x.HopCarried = nil, nil
+			x.carried = [numDistinct][]Carry{}
 			c.Merge(&x)
 		}
 	}
@@ -241,10 +241,10 @@ func TestOrderOfInputChangesNothing(t *testing.T) {
 }
 
 func sortedCarries(c *Counts) string {
-	by := func(a, b Carry) int { return int(a.Rows - b.Rows) }
-	slices.SortFunc(c.Carried, by)
-	slices.SortFunc(c.HopCarried, by)
-	return fmt.Sprint(c.Carried, c.HopCarried)
+	for _, list := range c.carried {
+		slices.SortFunc(list, func(a, b Carry) int { return int(a.Rows - b.Rows) })
+	}
+	return fmt.Sprint(c.carried)
 }
 
 func sortedSeconds(s []Second) []Second {
@@ -289,7 +289,7 @@ func TestDistinctOfAnyRange(t *testing.T) {
 			l := NewLedger(Config{Horizon: horizon, Lateness: 60 * sec, Views: []View{{Every: every}, {ByPeer: true, Every: every}}})
 			out := new(Output)
 			for i := range in {
-				l.Add(&in[i], nil)
+				l.Add(&in[i], nil, minTick)
 			}
 			l.Finish(out)
 			for range 40 {
@@ -300,14 +300,18 @@ func TestDistinctOfAnyRange(t *testing.T) {
 					for _, row := range out.Rows {
 						if row.View == view && !row.Wide && row.From >= from && row.To <= to && (!byPeer || row.Dims.Peer == 2) {
 							x := *row.Counts
-							x.Carried, x.HopCarried = slices.Clone(x.Carried), slices.Clone(x.HopCarried)
+							for d := range x.carried {
+								x.carried[d] = slices.Clone(x.carried[d])
+							}
 							x.Settle((row.From - from) / every)
 							c.Merge(&x)
 						}
 					}
-					want := n.distinct(from, to, func(a *Arrival) bool { return !byPeer || a.Peer == 2 }, byPeer)
-					if got := c.Distinct(byPeer); got != want {
-						t.Fatalf("seed %d every %d [%d,%d) by peer %v: %d distinct questions, want %d", seed, every, from, to, byPeer, got, want)
+					for d := range numDistinct {
+						want := n.distinct(d, from, to, func(a *Arrival) bool { return !byPeer || a.Peer == 2 }, byPeer)
+						if got, _ := c.distinct(d); got != want {
+							t.Fatalf("seed %d every %d [%d,%d) by peer %v: %d of distinct %d, want %d", seed, every, from, to, byPeer, got, d, want)
+						}
 					}
 				}
 			}

@@ -217,7 +217,6 @@ type Budget struct {
 
 // scope is what a measure needs to know besides its counts.
 type scope struct {
-	byPeer    bool
 	seconds   int64   // length of the range
 	span      float64 // p99 of last − first of the questions, in seconds
 	readShare Figure
@@ -233,13 +232,8 @@ func (c *Counts) measure(s scope) Measure {
 	}
 	a := c.n[nVerified] + c.n[nClaimed]
 	all := a + u.Total
-	d := c.Distinct(s.byPeer)
-	under := beyond(c.Carried, 0)
-	claimed, failed := c.n[nOriginalsClaimed], c.n[nFailedQuestions]
-	if s.byPeer {
-		claimed, failed = c.n[nPeerFirstsClaimed], c.n[nFailedPeerQuestions]
-	}
-	verifiedD := d - claimed - under.Claimed
+	d, claimed := c.distinct(theQuestions)
+	failed, _ := c.distinct(withFailedFirst)
 	m := Measure{
 		Arrivals: c.n[nArrivals], Attributable: a, Verified: c.n[nVerified], Claimed: c.n[nClaimed],
 		Unattributable: u, Coverage: share(a, all), ReadShare: s.readShare,
@@ -249,9 +243,9 @@ func (c *Counts) measure(s scope) Measure {
 		WindowShort:           float64(s.seconds) < s.span,
 		AmplificationLow:      bound(all, d+u.Total),
 		AmplificationHigh:     bound(all, less(d, c.n[nReopened])),
-		StrictLow:             bound(all, verifiedD+u.Total+c.n[nClaimed]),
-		StrictHigh:            bound(all, less(verifiedD, c.n[nReopened])),
-		AmplificationIfFailed: share(c.n[nFailedArrivals], failed+under.Failed),
+		StrictLow:             bound(all, d-claimed+u.Total+c.n[nClaimed]),
+		StrictHigh:            bound(all, less(d-claimed, c.n[nReopened])),
+		AmplificationIfFailed: share(c.n[nFailedArrivals], failed),
 		Hops:                  c.hops(a),
 		RepeatAfter:           RepeatAfter{c.n[nAfterGone], c.n[nAfterError], c.n[nAfterOverload], c.n[nAfterSuccess], c.n[nAfterFlight]},
 		AttemptBudget:         AttemptBudget{c.n[nOverspent], c.n[nNotDecremented], c.n[nIncreased]},
@@ -263,7 +257,7 @@ func (c *Counts) measure(s scope) Measure {
 	h.each(func(at uint32, n uint64) { m.PerQuestion.Histogram[strconv.FormatUint(countUpper(at), 10)] += n })
 	m.FanOut = FanOut{c.FanOut.count(0.5), c.FanOut.largest()}
 	m.RetryGap = RetryGap{c.Gaps.seconds(0.5), c.Gaps.seconds(0.9), c.Gaps.seconds(0.99)}
-	if c.n[nRetryShown] > 0 {
+	if c.n[nRetryShown]+c.n[nRetryReturned] > 0 {
 		m.RetryAfter = &RetryAfter{c.n[nRetryAsked], c.n[nRetryReturned], c.n[nRetryEarly]}
 	}
 	return m
@@ -279,9 +273,11 @@ const (
 
 func (c *Counts) hops(attributable uint64) Hops {
 	repeats := attributable - c.n[nOriginals]
+	numbers, _ := c.distinct(originNumbers)
+	numbered, _ := c.distinct(withOriginNumber)
 	h := Hops{
-		Origin:   share(c.n[nOriginNumbers], c.n[nOriginQuestions]),
-		Between:  share(c.n[nOriginNumbered], c.n[nOriginNumbers]),
+		Origin:   share(numbers, numbered),
+		Between:  share(c.n[nOriginNumbered], numbers),
 		Logger:   share(c.n[nFrontArrivals], c.n[nFrontRecords]),
 		SamePeer: share(c.n[nSamePeer], repeats),
 	}
@@ -295,7 +291,8 @@ func (c *Counts) hops(attributable uint64) Hops {
 		reason = oneOrRewritten
 	default:
 		h.Adjacent = share(c.n[nHopNumbered], c.n[nHopOnes])
-		h.Above = share(c.n[nHopOnesKnown], c.n[nHopFirsts]+beyond(c.HopCarried, 0).N)
+		ones, _ := c.distinct(withHopOne)
+		h.Above = share(c.n[nHopOnesKnown], ones)
 		return h
 	}
 	h.Reason = &reason

@@ -65,6 +65,32 @@ func (n *naive) failedFirst(a *Arrival) bool {
 	panic("not there")
 }
 
+// isOf says whether an arrival is of a distinct; same whether an earlier arrival
+// of its question had what it has.
+func (n *naive) isOf(d distinct, a *Arrival) bool {
+	switch d {
+	case withHopOne:
+		return a.Attempt == 1 && a.Flags&OriginScope == 0
+	case originNumbers, withOriginNumber:
+		return a.Attempt > 0 && a.Flags&OriginScope != 0
+	case withFailedFirst:
+		return n.failedFirst(a)
+	}
+	return true
+}
+
+// prior is the latest earlier arrival that had what a has of a distinct.
+func (n *naive) prior(d distinct, i int, byPeer bool) *Arrival {
+	a := &n.real[i]
+	past := n.before(i, func(b *Arrival) bool {
+		return n.isOf(d, b) && (!byPeer || b.Peer == a.Peer) && (d != originNumbers || b.Attempt == a.Attempt)
+	})
+	if len(past) == 0 {
+		return nil
+	}
+	return past[0]
+}
+
 // counts returns what the arrivals that match add up to; byPeer says that the
 // measure is of a peer.
 func (n *naive) counts(match func(*Arrival) bool, byPeer bool) *Counts {
@@ -142,13 +168,8 @@ func (n *naive) count(c *Counts, i int, byPeer bool) {
 	}
 	inc(&c.n[nFailedArrivals], failed(first))
 	inc(&c.n[nOriginals], len(past) == 0)
-	inc(&c.n[nOriginalsClaimed], len(past) == 0 && claimed)
-	inc(&c.n[nFailedQuestions], failed(first) && (len(past) == 0 || !n.failedFirst(past[0])))
 	inc(&c.n[nOrphanAttempts], len(past) == 0 && a.Attempt >= 2)
 	inc(&c.n[nReopened], len(past) == 0 && is(Reopening))
-	inc(&c.n[nPeerFirsts], len(byMe) == 0)
-	inc(&c.n[nPeerFirstsClaimed], len(byMe) == 0 && claimed)
-	inc(&c.n[nFailedPeerQuestions], failed(first) && (len(byMe) == 0 || !n.failedFirst(byMe[0])))
 	if len(past) > 0 {
 		p := past[0]
 		c.Repeat += dur
@@ -167,18 +188,13 @@ func (n *naive) count(c *Counts, i int, byPeer bool) {
 			c.n[nAfterSuccess]++
 		}
 	}
-	if hop && a.Attempt == 1 {
-		ones := n.before(i, func(b *Arrival) bool {
-			return b.Attempt == 1 && b.Flags&OriginScope == 0 && (!byPeer || b.Peer == a.Peer)
-		})
-		c.n[nHopOnesKnown]++
-		inc(&c.n[nHopFirsts], len(ones) == 0)
-	}
-	if origin {
-		numbered := n.before(i, func(b *Arrival) bool { return b.Attempt > 0 && b.Flags&OriginScope != 0 })
-		c.n[nOriginNumbered]++
-		inc(&c.n[nOriginQuestions], len(numbered) == 0)
-		inc(&c.n[nOriginNumbers], !slices.ContainsFunc(numbered, func(b *Arrival) bool { return b.Attempt == a.Attempt }))
+	inc(&c.n[nHopOnesKnown], hop && a.Attempt == 1)
+	inc(&c.n[nOriginNumbered], origin)
+	for d := range numDistinct {
+		if n.isOf(d, a) && n.prior(d, i, byPeer) == nil {
+			c.n[nFirsts+counter(d)]++
+			inc(&c.n[nFirstsClaimed], d == theQuestions && claimed)
+		}
 	}
 	most := -1
 	for _, b := range append(past, a) {
@@ -230,92 +246,62 @@ func (n *naive) ends(c *Counts, match func(*Arrival) bool, byPeer bool) {
 	}
 }
 
-// distinct is the number of questions with an arrival in ticks [from, to), a
-// question being counted once per episode; byPeer once per question and peer.
-func (n *naive) distinct(from, to int64, match func(*Arrival) bool, byPeer bool) (d uint64) {
+// distinct is how many distinct have an arrival in ticks [from, to): those that
+// came for the first time, or for the first time since from.
+func (n *naive) distinct(d distinct, from, to int64, match func(*Arrival) bool, byPeer bool) (sum uint64) {
 	for i := range n.real {
 		a := &n.real[i]
-		if t := floorDiv(a.Start, sec); !n.known(a) || t < from || t >= to || !match(a) {
+		if t := floorDiv(a.Start, sec); !n.known(a) || t < from || t >= to || !match(a) || !n.isOf(d, a) {
 			continue
 		}
-		past := n.before(i, func(b *Arrival) bool { return !byPeer || b.Peer == a.Peer })
-		if len(past) == 0 || floorDiv(past[0].Start, sec) < from {
-			d++
+		if p := n.prior(d, i, byPeer); p == nil || floorDiv(p.Start, sec) < from {
+			sum++
 		}
 	}
-	return d
+	return sum
 }
 
-// fanOut counts keys by their questions, over all routes and by route. A key's
-// count runs while any of its questions is remembered: from a question's first
-// arrival to the end of the tick in which its silence reaches the horizon, or to
-// its own next episode.
+// fanOut counts keys by the distinct questions that they ask before they are
+// silent for a horizon, over all routes and by route.
 func (n *naive) fanOut() (wide, narrow map[uint32]int) {
-	type event struct {
-		at    int64
-		open  bool
+	type group struct {
 		key   uint64
-		route uint16
+		route int
 	}
-	var events []event
-	last := map[ID]*Arrival{}
-	end := func(a *Arrival, next int64) {
-		over := (floorDiv(a.Start+n.horizon, sec)+1)*sec - 1
-		events = append(events, event{min(over, next), false, a.Question.Key, a.Route})
+	type life struct {
+		last  int64
+		asked map[ID]bool
+	}
+	lives := map[group]*life{}
+	wide, narrow = map[uint32]int{}, map[uint32]int{}
+	over := func(g group, x *life) {
+		to := narrow
+		if g.route < 0 {
+			to = wide
+		}
+		to[uint32(countUpper(countBucket(uint32(len(x.asked)))))]++
 	}
 	for i := range n.real {
 		a := &n.real[i]
 		if !n.known(a) {
 			continue
 		}
-		if p := last[a.Question]; p == nil || a.Start-p.Start > n.horizon {
-			if p != nil {
-				end(p, a.Start)
+		for _, g := range []group{{a.Question.Key, -1}, {a.Question.Key, int(a.Route)}} {
+			x := lives[g]
+			if x != nil && a.Start-x.last > n.horizon {
+				over(g, x)
+				x = nil
 			}
-			events = append(events, event{a.Start, true, a.Question.Key, a.Route})
-		}
-		last[a.Question] = a
-	}
-	for _, a := range last {
-		end(a, 1<<62)
-	}
-	slices.SortStableFunc(events, func(a, b event) int {
-		// A question's own next episode ends the one before; at the end of a tick
-		// nothing opens.
-		if a.at != b.at {
-			return cmp.Compare(a.at, b.at)
-		}
-		return cmp.Compare(btoi(a.open), btoi(b.open))
-	})
-	type group struct {
-		key   uint64
-		route int
-	}
-	live, distinct := map[group]int{}, map[group]int{}
-	wide, narrow = map[uint32]int{}, map[uint32]int{}
-	for _, e := range events {
-		for _, g := range []group{{e.key, -1}, {e.key, int(e.route)}} {
-			if e.open {
-				live[g]++
-				distinct[g]++
-				continue
+			if x == nil {
+				x = &life{asked: map[ID]bool{}}
+				lives[g] = x
 			}
-			if live[g]--; live[g] == 0 {
-				to := narrow
-				if g.route < 0 {
-					to = wide
-				}
-				to[uint32(countUpper(countBucket(uint32(distinct[g]))))]++
-				distinct[g] = 0
-			}
+			x.last = a.Start
+			x.asked[a.Question] = true
 		}
+	}
+	for g, x := range lives {
+		over(g, x)
 	}
 	return wide, narrow
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }

@@ -22,7 +22,7 @@ type question struct {
 	open   uint32 // arrivals in open ticks
 	due    uint32 // next question to look at in the same tick, or in the free list
 
-	dur        uint32 // packed, of the latest arrival
+	length     uint32 // log time less start of the latest arrival, packed
 	route      uint16
 	originator uint16
 	retry      uint16 // packed, of the latest arrival
@@ -108,7 +108,9 @@ func (t *questions) get(id ID) (i uint32, made bool) {
 	t.families[id.Key] = f
 	f.add(t, other)
 	if q.n > 0 {
-		f.opened(q.route)
+		for _, r := range [...]uint32{allRoutes, uint32(q.route)} {
+			f.fan(r).asked(q.id.Rest, q.last)
+		}
 	}
 	i = t.make(id)
 	f.add(t, i)
@@ -140,22 +142,4 @@ func (t *questions) drop(i uint32) {
 	}
 	q.due, t.free = t.free, i
 	t.live--
-}
-
-// opened counts an episode that opened towards its key's fan-out.
-func (t *questions) opened(q *question) {
-	if f := t.family(q.id.Key); f != nil {
-		f.opened(q.route)
-	}
-}
-
-// closed counts an episode that is over, and reports the fan-out that ended with
-// it: of the route, and of the whole dependency.
-func (t *questions) closed(q *question, report func(n uint32, wide bool)) {
-	if f := t.family(q.id.Key); f != nil {
-		f.closed(q.route, report)
-		return
-	}
-	report(1, false)
-	report(1, true)
 }

@@ -18,7 +18,10 @@ func (l *Ledger) stepQuestion(i uint32, f *filed, at int64) {
 		e.countIf(!e.answered, nDoubleSuccess)
 	}
 	e.settled()
-	q.last, q.dur, q.retry = start, f.dur, f.retry
+	if family := l.table.family(q.id.Key); family != nil {
+		family.arrived(q, start, l.cfg.Horizon, l.fanReport(q, at))
+	}
+	q.last, q.length, q.retry = start, packDuration(f.length(l)), f.retry
 	q.peer, q.num, q.left = f.peer, f.num, f.flags.left()
 	q.state = q.state&^ofLast | uint8(f.flags.outcome())
 	if f.flags.departure() != StillThere {
@@ -44,30 +47,24 @@ func (l *Ledger) original(i uint32, q *question, f *filed, start int64) {
 	q.firstPeer = f.peer
 	q.state &^= firstFailed | firstIsPast
 	e := &l.e
-	e.original, e.peerFirst = true, true
+	e.original = true
 	if f.flags.failed() {
 		q.state |= firstFailed
-		e.failedFirst, e.newlyFailed, e.peerNewlyFailed = true, true, true
+		e.failedFirst = true
 	}
 	e.answered = f.flags.outcome() == OutcomeSuccess
 	e.countIf(f.flags&Reopening != 0, nReopened)
-	if f.num > 0 {
-		e.countIf(f.num >= 2, nOrphanAttempts)
-		e.hopFirst, e.hopPeerFirst = true, true
-		if f.flags&OriginScope != 0 {
-			e.count(nOriginNumbers)
-			e.count(nOriginQuestions)
-		}
-	}
-	l.table.opened(q)
+	e.countIf(f.num >= 2, nOrphanAttempts)
 }
 
 // repeat adds an arrival to the episode that is under way.
 func (l *Ledger) repeat(q *question, f *filed, start int64) {
 	e := &l.e
-	e.gap, e.prevTick = start-q.last, tickOf(q.last)
+	last := tickOf(q.last)
+	e.gap = start - q.last
+	e.prior[theQuestions][0].saw(last)
 	e.countIf(f.peer == q.peer, nSamePeer)
-	end := q.last + unpackDuration(q.dur)
+	end := q.last + unpackDuration(q.length)
 	inFlight := end > start
 	e.after(Outcome(q.state&lastOutcome), q.state&lastGone != 0, inFlight)
 	before, wasFailed := l.ordinal(q), l.failedFirst(q)
@@ -79,10 +76,31 @@ func (l *Ledger) repeat(q *question, f *filed, start int64) {
 		k++
 	}
 	e.failedFirst = l.failedFirst(q)
-	e.newlyFailed = e.failedFirst && !wasFailed
-	l.stepPeer(q, f, start, k-1, before, wasFailed)
-	if f.num > 0 {
-		l.stepNumber(q, f, start)
+	switch {
+	case wasFailed && !e.failedFirst:
+		l.arena.remember(q, seenFailed, q.peer).set(seenFailed, q.peer, 0, q.last)
+	case wasFailed:
+		e.saw(withFailedFirst, last, q.peer)
+		if f.peer != q.peer {
+			l.arena.remember(q, seenFailed, q.peer).set(seenFailed, q.peer, 0, q.last)
+		}
+	}
+	l.stepPeer(q, f, start, k-1, before)
+	if q.seen != 0 {
+		l.stepSeen(q, f, start)
+	}
+	if q.num > 0 {
+		switch {
+		case q.state&lastOrigin == 0:
+			if q.num == 1 {
+				e.saw(withHopOne, last, q.peer)
+			}
+		default:
+			e.saw(withOriginNumber, last, q.peer)
+			if q.num == f.num {
+				e.saw(originNumbers, last, q.peer)
+			}
+		}
 	}
 	if f.flags.left() != NoBudget || q.left != NoBudget || q.seen != 0 {
 		e.countIf(l.overspent(q, f, start, k), nOverspent)
@@ -130,8 +148,8 @@ func (l *Ledger) rememberLast(q *question, f *filed) {
 	if q.num > 0 {
 		switch {
 		case q.state&lastOrigin != 0:
-			if f.flags&OriginScope == 0 || f.num != q.num {
-				a.remember(q, seenNumber, q.num).set(seenNumber, q.num, 0, q.last)
+			if f.flags&OriginScope == 0 || f.num != q.num || f.peer != q.peer {
+				a.rememberNumber(q, q.num, q.peer).set(seenNumber, q.num, q.peer, q.last)
 			}
 		case q.num == 1 && (f.num != 1 || f.flags&OriginScope != 0 || f.peer != q.peer):
 			a.remember(q, seenFirstTry, q.peer).set(seenFirstTry, q.peer, 0, q.last)
@@ -175,11 +193,11 @@ func (l *Ledger) within(r record, now int64) bool {
 // stepPeer does what is counted by question and peer. While all arrivals come by
 // one peer nothing is kept; a second peer makes records for both. within is how
 // many earlier arrivals are within the horizon, last the ordinal of the latest.
-func (l *Ledger) stepPeer(q *question, f *filed, start int64, within, last uint32, wasFailed bool) {
+func (l *Ledger) stepPeer(q *question, f *filed, start int64, within, last uint32) {
 	e, a := &l.e, &l.arena
-	many := a.seenOf(q, seenPeer, q.peer).ok()
+	many := q.seen != 0 && a.seenOf(q, seenPeer, q.peer).ok()
 	if !many && f.peer == q.peer {
-		e.peerTick, e.peerNewlyFailed = e.prevTick, e.newlyFailed
+		e.prior[theQuestions][1] = e.prior[theQuestions][0]
 		l.stepBudget(q.left, f.flags.left())
 		return
 	}
@@ -187,26 +205,21 @@ func (l *Ledger) stepPeer(q *question, f *filed, start int64, within, last uint3
 		r := a.remember(q, seenPeer, q.peer)
 		r.set(seenPeer, q.peer, q.left, q.last)
 		r.setCounts(within, last)
-		r.setFailed(wasFailed)
 	}
 	r := a.seenOf(q, seenPeer, f.peer)
 	switch {
 	case l.within(r, start):
-		e.peerNewlyFailed = e.failedFirst && !r.failed()
-		e.peerTick = tickOf(start - ago(start, r.stamp())*1000)
+		e.prior[theQuestions][1].saw(r.tick(start))
 		l.stepBudget(r.left(), f.flags.left())
 		r.setCounts(r.count()+1, r.count()+1)
 	case r.ok():
-		e.peerFirst, e.peerNewlyFailed = true, e.failedFirst
 		l.endPeer(q, r, tickOf(start))
 		r.setCounts(1, 1)
 	default:
-		e.peerFirst, e.peerNewlyFailed = true, e.failedFirst
 		r = a.remember(q, seenPeer, f.peer)
 		r.setCounts(1, 1)
 	}
 	r.set(seenPeer, f.peer, f.flags.left(), start)
-	r.setFailed(e.failedFirst)
 }
 
 // stepBudget compares the budgets that two successive arrivals by one peer
@@ -218,41 +231,26 @@ func (l *Ledger) stepBudget(prev, now uint8) {
 	}
 }
 
-// stepNumber does what is counted by attempt number.
-func (l *Ledger) stepNumber(q *question, f *filed, start int64) {
+// stepSeen looks through what earlier arrivals than the latest had.
+func (l *Ledger) stepSeen(q *question, f *filed, start int64) {
 	e := &l.e
-	if f.flags&OriginScope != 0 {
-		newNumber, first := true, true
-		if q.num > 0 && q.state&lastOrigin != 0 {
-			newNumber, first = q.num != f.num, false
+	for w := l.arena.records(q); len(w) > 0; w = w[2:] {
+		r := record{w[:2]}
+		p := r.property()
+		if p == seenPeer || !l.within(r, start) {
+			continue
 		}
-		l.eachSeen(q, seenNumber, start, func(r record) {
-			first = false
+		switch p {
+		case seenFirstTry:
+			e.saw(withHopOne, r.tick(start), r.value())
+		case seenFailed:
+			e.saw(withFailedFirst, r.tick(start), r.value())
+		case seenNumber:
+			e.saw(withOriginNumber, r.tick(start), r.left())
 			if r.value() == f.num {
-				newNumber = false
+				e.saw(originNumbers, r.tick(start), r.left())
 			}
-		})
-		e.countIf(newNumber, nOriginNumbers)
-		e.countIf(first, nOriginQuestions)
-		return
-	}
-	if f.num != 1 {
-		return
-	}
-	e.hopFirst, e.hopPeerFirst = true, true
-	note := func(tick int64, peer uint8) {
-		if e.hopFirst || tick > e.hopTick {
-			e.hopFirst, e.hopTick = false, tick
 		}
-		if peer == f.peer {
-			e.hopPeerFirst, e.hopPeerTick = false, tick
-		}
-	}
-	l.eachSeen(q, seenFirstTry, start, func(r record) {
-		note(tickOf(start-ago(start, r.stamp())*1000), r.value())
-	})
-	if q.num == 1 && q.state&lastOrigin == 0 {
-		note(e.prevTick, q.peer)
 	}
 }
 
@@ -321,20 +319,34 @@ func (l *Ledger) endEpisode(q *question, now int64) {
 		}
 		return peers
 	})
-	l.table.closed(q, func(n uint32, wide bool) {
-		for i := range l.views {
-			v := &l.views[i]
-			switch {
-			case v.view.ByPeer:
-			case wide:
-				v.wideRow(last, d).FanOut.addCount(n)
-			case v.view.ByRoute:
-				v.row(last, d).FanOut.addCount(n)
-			}
-		}
-	})
+	if family := l.table.family(q.id.Key); family != nil {
+		family.closed(q, l.fanReport(q, now))
+	} else {
+		l.bookFan(q, now, 1, false, q.last)
+		l.bookFan(q, now, 1, true, q.last)
+	}
 	l.arena.forget(q)
 	q.n = 0
+}
+
+// bookFan counts a fan-out that has come to its end.
+func (l *Ledger) bookFan(q *question, now int64, n uint32, wide bool, last int64) {
+	at := l.endTick(tickOf(last), now)
+	d := Dims{Route: q.route, Originator: q.originator}
+	for i := range l.views {
+		v := &l.views[i]
+		switch {
+		case v.view.ByPeer:
+		case wide:
+			v.wideRow(at, d).FanOut.addCount(n)
+		case v.view.ByRoute:
+			v.row(at, d).FanOut.addCount(n)
+		}
+	}
+}
+
+func (l *Ledger) fanReport(q *question, now int64) fanReport {
+	return func(n uint32, wide bool, last int64) { l.bookFan(q, now, n, wide, last) }
 }
 
 // endPeer counts a question's arrivals by one of several peers.

@@ -43,8 +43,9 @@ func SummaryViews() []View {
 // Summary adds up what the ledgers of disjoint shards found, and forms a report.
 // Seconds must be given in order; rows may come in any.
 type Summary struct {
-	names Names
-	model *budget.Ratio
+	names  Names
+	model  *budget.Ratio
+	models map[string]*budget.Ratio // of routes that have one of their own
 
 	total   slot
 	routes  []*routeSlot
@@ -66,6 +67,7 @@ type wideKey struct {
 
 // slot counts the second at hand for one measure's budget.
 type slot struct {
+	model   *budget.Ratio // nil for the common one
 	at      int64
 	counts  budget.Counts
 	tracker *budget.Tracker
@@ -89,10 +91,11 @@ type reading struct {
 	r   budget.Reading
 }
 
-// NewSummary returns an empty summary.
-func NewSummary(names Names, model *budget.Ratio) *Summary {
+// NewSummary returns an empty summary. Routes named in models have that budget;
+// everything else has model.
+func NewSummary(names Names, model *budget.Ratio, models map[string]*budget.Ratio) *Summary {
 	s := &Summary{
-		names: names, model: model, deps: map[string]*depSlot{}, second: math.MinInt64,
+		names: names, model: model, models: models, deps: map[string]*depSlot{}, second: math.MinInt64,
 		byOriginator: map[Dims]*Counts{}, byPeer: map[Dims]*Counts{}, wide: map[wideKey]*Counts{}, windows: map[int64]*Counts{},
 	}
 	s.total.at = math.MinInt64
@@ -122,7 +125,7 @@ func (s *Summary) addEvent(from int64, e Event) {
 	for _, x := range [...]*slot{&s.total, &dep.slot, &r.slot, orig, peer} {
 		if x.at != s.second {
 			if x.tracker == nil {
-				x.tracker = budget.NewTracker(s.model, from)
+				x.tracker = budget.NewTracker(cmp.Or(x.model, s.model), from)
 				if x == &s.total {
 					x.tracker.Each = func(end int64, r budget.Reading) { s.ends = append(s.ends, reading{end, r}) }
 				}
@@ -161,7 +164,7 @@ func (s *Summary) route(id uint16) *routeSlot {
 	for int(id) >= len(s.routes) {
 		s.routes = append(s.routes, nil)
 	}
-	name, _ := s.names.Route(id)
+	name, route := s.names.Route(id)
 	dep := s.deps[name]
 	if dep == nil {
 		dep = &depSlot{name: name}
@@ -169,7 +172,7 @@ func (s *Summary) route(id uint16) *routeSlot {
 		s.deps[name] = dep
 	}
 	s.routes[id] = &routeSlot{dep: dep}
-	s.routes[id].at = math.MinInt64
+	s.routes[id].at, s.routes[id].model = math.MinInt64, s.models[route]
 	return s.routes[id]
 }
 
@@ -341,10 +344,8 @@ func (s *Summary) dependency(dep *depSlot, sc scope) (Dependency, *Counts) {
 	for id, c := range originators {
 		d.Originators = append(d.Originators, OriginatorMeasure{s.names.Originator(id), s.measure(c, sc, numbered(&dep.originators, int(id)))})
 	}
-	ofPeer := sc
-	ofPeer.byPeer = true
 	for id, c := range peers {
-		d.Peers = append(d.Peers, PeerMeasure{s.names.Peer(id), s.measure(c, ofPeer, numbered(&dep.peers, int(id)))})
+		d.Peers = append(d.Peers, PeerMeasure{s.names.Peer(id), s.measure(c, sc, numbered(&dep.peers, int(id)))})
 	}
 	slices.SortFunc(d.Routes, func(a, b RouteMeasure) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(d.Originators, func(a, b OriginatorMeasure) int { return cmp.Compare(a.Name, b.Name) })

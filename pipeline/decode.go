@@ -35,7 +35,7 @@ type item struct {
 	key    uint32 // where the key's text is in batch.keys
 	keyLen uint16
 	peer   uint16
-	late   bool // by an earlier record of the same block
+	before int64 // largest log time of earlier records of the block
 }
 
 // Quarantined locates a line that could not be read. Of the line itself it says
@@ -236,7 +236,7 @@ func (d *decoder) take(part int, e *accesslog.Entry, b *batch, line int64) {
 // put gives an arrival to its shard. Each try of a record is late by itself, as
 // the shard judges too: else it would matter where blocks begin.
 func (d *decoder) put(it *item, b *batch) {
-	it.late = d.shared.ledger.Late(&it.Arrival, d.before)
+	it.before = d.before
 	n := it.Question.Key
 	if it.Class == keys.Unattributable {
 		n = it.Text * 0x9e3779b97f4a7c15

@@ -39,6 +39,8 @@ type Config struct {
 	// Now is the wall clock of the run, by which records are from the future.
 	Now    time.Time
 	Budget budget.Ratio
+	// RouteBudgets are those of single routes.
+	RouteBudgets map[string]*budget.Ratio
 	// Salt keys the hashes under which question keys are shown.
 	Salt []byte
 	// Worst is how many of the worst questions a report names.

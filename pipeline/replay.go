@@ -351,7 +351,7 @@ func (r *replayer) run(ctx context.Context) (*Audit, error) {
 		}()
 	}
 	names := &names{reg: r.reg, ring: r.cfg.Keys, claimedAt: r.shared.claimedAt}
-	sum := newShards(r.cfg.Parallel, r.shared.ledger, aggregate.NewSummary(names, &r.cfg.Budget))
+	sum := newShards(r.cfg.Parallel, r.shared.ledger, aggregate.NewSummary(names, &r.cfg.Budget, r.cfg.RouteBudgets))
 	for t := range order {
 		r.order(t, sum, free)
 	}

@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 
 	"github.com/targetside/auditor/aggregate"
-	"github.com/targetside/auditor/keys"
 )
 
 // shards are the ledgers of one scope, each in a goroutine of its own, and the
@@ -80,10 +79,7 @@ func (s *shards) work(i int) {
 			it := &items[k]
 			a := &it.Arrival
 			a.Route, a.Peer = j.routes[a.Route], j.peers[it.peer]
-			if it.late || l.Late(a, j.mark) {
-				a.Class, a.Reason, a.Originator = keys.Unattributable, keys.Late, 0
-			}
-			l.Add(a, j.batch.keys[it.key:it.key+uint32(it.keyLen)])
+			l.Add(a, j.batch.keys[it.key:it.key+uint32(it.keyLen)], max(j.mark, it.before))
 		}
 		out := new(aggregate.Output)
 		l.Close(j.to, out)

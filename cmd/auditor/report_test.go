@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"flag"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -72,12 +73,12 @@ func (l *testLog) report() *aggregate.Report {
 	})
 	for i := range l.arrivals {
 		q := l.arrivals[i].Question.Key
-		ledger.Add(&l.arrivals[i], []byte{byte(q), byte(q >> 8)})
+		ledger.Add(&l.arrivals[i], []byte{byte(q), byte(q >> 8)}, math.MinInt64)
 	}
 	var out aggregate.Output
 	ledger.Finish(&out)
 	model := budget.DefaultRatio()
-	s := aggregate.NewSummary(&l.names, &model)
+	s := aggregate.NewSummary(&l.names, &model, nil)
 	for _, x := range out.Seconds {
 		s.AddSecond(ledger.Stats().First, x)
 	}

@@ -186,35 +186,6 @@ func (t *truth) measure(sc extent) map[string]any {
 			}
 		}
 	}
-	if t.open[fanEpisodes] { // open: a question that was forgotten and came back counts twice
-		fans = nil
-		for _, l := range lives {
-			live := map[string]*fate{}
-			n := 0
-			var last *fate
-			end := func() {
-				if last.tick >= sc.from && last.tick < sc.to {
-					fans = append(fans, n)
-				}
-				n = 0
-			}
-			for _, f := range l {
-				for q, x := range live {
-					if f.tick-x.tick > s.horizon/1000 || q == f.question && f.from-x.from > s.horizon {
-						delete(live, q)
-					}
-				}
-				if len(live) == 0 && n > 0 {
-					end()
-				}
-				if live[f.question] == nil {
-					n++
-				}
-				live[f.question], last = f, f
-			}
-			end()
-		}
-	}
 	if sc.peer {
 		fans = nil // a key is not a peer's
 	}
@@ -239,10 +210,6 @@ func (t *truth) measure(sc extent) map[string]any {
 		hops["reason"] = "no_attempt_numbers" // none of a hop
 		pairs := distinctOf(group, pick(func(f *fate) string { return f.numEp }, func(f *fate) string { return f.numPeerEp }))
 		some := distinctOf(group, pick(func(f *fate) string { return f.anyEp }, func(f *fate) string { return f.anyPeerEp }))
-		if t.open[firstNumbers] { // open: only what is new in the range and whoever brought it counts
-			pairs = countOf(group, func(f *fate) bool { return f.firstNum })
-			some = countOf(group, func(f *fate) bool { return f.firstAny })
-		}
 		hops["origin"] = quotient(pairs, some)
 		hops["between"] = quotient(countOf(group, func(f *fate) bool { return attributable(f) && f.attempt > 0 }), pairs)
 	}
@@ -285,7 +252,7 @@ func (t *truth) measure(sc extent) map[string]any {
 			}
 		}
 	}
-	if s.format != "json" || asked > 0 || returned > 0 && !t.open[lostReturns] { // open: a window without responses that ask shows no returns // canonical records may leave the field out
+	if s.format != "json" || asked > 0 || returned > 0 { // canonical records may leave the field out
 		asks = map[string]any{"asked": asked, "returned": returned, "early": early}
 	}
 
@@ -420,7 +387,7 @@ func (t *truth) undiscriminated(sc extent) bool {
 func (t *truth) budget(group []*fate, sc extent) map[string]any {
 	b := t.s.budget
 	ratio, floor := b.ratio, b.floor
-	if r, ok := b.routes[sc.route]; ok && sc.route != "" && !t.open[routeBudgets] { // open: budgets of routes are not read
+	if r, ok := b.routes[sc.route]; ok && sc.route != "" {
 		ratio, floor = r, 0
 	}
 	m := map[string]any{"model": "ratio", "allowance": nil, "spent": nil, "consumed": nil, "state": nil, "peak_consumed": nil, "exhausted_at": nil}

@@ -27,8 +27,6 @@ type fate struct {
 	gap        int64  // to the previous arrival of the question, if it is a repeat
 	repeat     bool
 	prev       *fate
-	firstNum   bool // no earlier arrival of the question had this number
-	firstAny   bool // none had any
 	k, peerK   int
 	failed     bool // outcome of its own
 	success    bool
@@ -58,7 +56,6 @@ type fate struct {
 // truth is a log as the model understands it.
 type truth struct {
 	s          *scenario
-	open       map[string]bool // read the open questions as the program does
 	all        []*fate
 	from, to   int64 // ticks
 	lastLog    int64 // second
@@ -78,8 +75,8 @@ func startOrder(a, b *fate) int {
 
 // understand derives everything that is a property of single arrivals. lines are
 // in the order of the files.
-func understand(s *scenario, lines []seen, open map[string]bool) *truth {
-	t := &truth{s: s, open: open}
+func understand(s *scenario, lines []seen) *truth {
+	t := &truth{s: s}
 	known := map[string]bool{}
 	watermark := map[int]int64{}
 	for _, l := range lines {
@@ -100,16 +97,13 @@ func understand(s *scenario, lines []seen, open map[string]bool) *truth {
 		f.from = max(f.start, f.end()-(t.lateness()-10_000))
 		f.tick, f.sec = f.from/1000, f.end()/1000
 		f.over = f.end()
-		if t.open[clampedEnd] { // open: a clamped arrival ends later than it did
-			f.over = f.from + f.dur
-		}
 		f.late = any && f.tick*1000+t.lateness() <= mark
 		again := known[l.line]
 		known[l.line] = true
-		if f.from != f.start && (!again || t.open[clampedCopies]) { // open: copies count as clamped
+		if f.from != f.start && !again {
 			t.clamped++
 		}
-		if again && !(t.open[lateCopies] && f.late) { // open: a copy whose tick is closed is an arrival
+		if again {
 			t.duplicates++
 			continue
 		}
@@ -183,7 +177,7 @@ func (t *truth) attribute(f *fate) {
 		}
 	}
 	f.proven = f.class == "verified"
-	if f.late && (f.class == "verified" || f.class == "claimed" || t.open[lateFirst]) { // open: late comes before all reasons
+	if f.late && (f.class == "verified" || f.class == "claimed") {
 		f.class = "late"
 	}
 	if f.class != "verified" && f.class != "claimed" {
@@ -240,11 +234,6 @@ func (t *truth) question(q []*fate) {
 			f.again = f.again || e.success
 		}
 		f.firstFail = first.failed
-		f.firstNum, f.firstAny = f.attempt > 0, f.attempt > 0
-		for j := i - 1; j >= 0 && f.from-q[j].from <= h; j-- {
-			f.firstNum = f.firstNum && q[j].attempt != f.attempt
-			f.firstAny = f.firstAny && q[j].attempt <= 0
-		}
 		f.answered = f.success && !f.again
 		f.again = f.success && f.again
 		f.overspent = left >= 0 && f.k > left+1
@@ -298,28 +287,8 @@ func (t *truth) question(q []*fate) {
 	chain(numbered, numPeer, func(f *fate, e string, _ int64, _ bool) { f.numPeerEp = e })
 	chain(numbered, none, func(f *fate, e string, _ int64, _ bool) { f.anyEp = e })
 	chain(numbered, peer, func(f *fate, e string, _ int64, _ bool) { f.anyPeerEp = e })
-	run, runPeer := none, peer
-	if t.open[failedAnew] { // open: a question counts again when its first arrival fails again
-		runs := map[*fate]string{}
-		for i, f := range q {
-			runs[f] = strconv.Itoa(i)
-			if i > 0 && f.firstFail && q[i-1].firstFail {
-				runs[f] = runs[q[i-1]]
-			}
-		}
-		run = func(f *fate) string { return runs[f] }
-		peerRuns, before := map[*fate]string{}, map[string]*fate{}
-		for i, f := range q {
-			peerRuns[f] = strconv.Itoa(i) + " " + f.peer
-			if e := before[f.peer]; e != nil && f.firstFail && e.firstFail {
-				peerRuns[f] = peerRuns[e]
-			}
-			before[f.peer] = f
-		}
-		runPeer = func(f *fate) string { return peerRuns[f] }
-	}
-	chain(fails, run, func(f *fate, e string, _ int64, _ bool) { f.failEp = e })
-	chain(fails, runPeer, func(f *fate, e string, _ int64, _ bool) { f.failPeerEp = e })
+	chain(fails, none, func(f *fate, e string, _ int64, _ bool) { f.failEp = e })
+	chain(fails, peer, func(f *fate, e string, _ int64, _ bool) { f.failPeerEp = e })
 
 	// Retry-After: a repeat returns to its predecessor, once that has ended
 	for _, b := range q {

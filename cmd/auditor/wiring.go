@@ -90,6 +90,7 @@ func (l *loaded) pipelineConfig(now time.Time) (pipeline.Config, error) {
 		Ignore:         pipeline.Ignore(l.Ignore),
 		Refused:        l.Responses.Refused,
 		Discriminators: map[string]string{},
+		RouteBudgets:   map[string]*budget.Ratio{},
 		Horizon:        l.Keys.Horizon,
 		Lateness:       l.Time.Lateness,
 		MaxFuture:      l.Time.MaxFuture,
@@ -99,6 +100,11 @@ func (l *loaded) pipelineConfig(now time.Time) (pipeline.Config, error) {
 			Window: int(l.Budget.Window / time.Second), Low: l.Budget.Low, CoverageFloor: l.Budget.CoverageFloor,
 			MinArrivals: l.Budget.MinArrivals,
 		},
+	}
+	for route, b := range l.Budget.Routes {
+		own := c.Budget
+		own.Ratio, own.FloorPerSecond, own.Clients = b.Ratio, b.FloorPerSecond, b.Clients
+		c.RouteBudgets[route] = &own
 	}
 	for route, d := range l.Keys.Discriminator {
 		c.Discriminators[route] = d.Field
