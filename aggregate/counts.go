@@ -48,6 +48,7 @@ const (
 	nRetryReturned
 	nRetryEarly
 	nDoubleSuccess
+	nFamilyEnds // questions at their end, of keys that had several
 
 	nFirsts                                                // one for each distinct: what came for the first time
 	nDepartures     = nFirsts + counter(numDistinct)       // one for each Departure
@@ -76,8 +77,8 @@ type Counts struct {
 	// Nanoseconds in system: of answers for nobody, of all, of repeats.
 	Dead, Busy, Repeat int64
 
-	// PerQuestion and Spans count questions at their end, FanOut keys at theirs,
-	// Gaps successive arrivals.
+	// PerQuestion and Spans count questions at their end, FanOut keys that asked
+	// several at theirs, Gaps successive arrivals.
 	PerQuestion, Spans, FanOut, Gaps Histogram
 
 	// carried counts, for each distinct, what came again, by how many rows before
@@ -159,4 +160,13 @@ func (c *Counts) distinct(d distinct) (n, claimed uint64) {
 		claimed = c.n[nFirstsClaimed] + under.Claimed
 	}
 	return n, claimed
+}
+
+// fanOut is the distribution of distinct questions per key. The keys of which
+// nothing stands in FanOut asked one.
+func (c *Counts) fanOut() *Histogram {
+	h := new(Histogram)
+	h.merge(&c.FanOut)
+	h.addMany(countBucket(1), c.PerQuestion.n-c.n[nFamilyEnds], 1)
+	return h
 }

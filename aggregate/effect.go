@@ -1,6 +1,10 @@
 package aggregate
 
-import "github.com/targetside/auditor/keys"
+import (
+	"math/bits"
+
+	"github.com/targetside/auditor/keys"
+)
 
 // effect is everything that one arrival changes in the counts, worked out once
 // and then added to the row of each view.
@@ -19,11 +23,18 @@ type effect struct {
 	failedFirst bool // the first arrival within the horizon failed
 	original    bool
 	answered    bool
-	gap         int64
+	gap         int64  // since the previous arrival
+	gapAt       uint32 // its bucket
 	// For each distinct that the arrival is of: when it had come last, in all and
 	// by the same peer.
-	is    [numDistinct]bool
+	is    uint8 // bits by distinct
 	prior [numDistinct][2]prior
+}
+
+// has marks the arrival as one of a distinct that nothing earlier is known of.
+func (e *effect) has(d distinct) {
+	e.is |= 1 << d
+	e.prior[d] = [2]prior{}
 }
 
 // prior is the tick in which something had come last, if it had.
@@ -64,7 +75,10 @@ func (e *effect) countIf(yes bool, c counter) {
 
 // begin works out what an arrival changes by itself, whatever its question.
 func (e *effect) begin(dims Dims, tick int64, f *filed) {
-	*e = effect{dims: dims, tick: tick, busy: unpackDuration(f.dur)}
+	e.dims, e.tick, e.ones = dims, tick, 0
+	e.busy, e.dead, e.repeat = unpackDuration(f.dur), 0, 0
+	e.known, e.claimed, e.failedFirst, e.original, e.answered = false, false, false, false, false
+	e.is = 0
 	e.count(nArrivals)
 	flags := f.flags
 	outcome, departure := flags.outcome(), flags.departure()
@@ -103,15 +117,17 @@ func (e *effect) attributed(f *filed, verified bool) {
 	e.known, e.claimed = true, !verified
 	e.countIf(verified, nVerified)
 	e.countIf(!verified, nClaimed)
-	e.is[theQuestions] = true
+	e.has(theQuestions)
+	e.prior[withFailedFirst] = [2]prior{}
 	if f.num == 0 {
 		return
 	}
 	if f.flags&OriginScope != 0 {
-		e.is[originNumbers], e.is[withOriginNumber] = true, true
+		e.has(originNumbers)
+		e.has(withOriginNumber)
 		e.count(nOriginNumbered)
 	} else if f.num == 1 {
-		e.is[withHopOne] = true
+		e.has(withHopOne)
 		e.count(nHopOnesKnown)
 	}
 }
@@ -142,8 +158,10 @@ func (e *effect) settled() {
 	} else {
 		e.repeat = e.busy
 	}
-	e.is[withFailedFirst] = e.failedFirst
-	e.countIf(e.failedFirst, nFailedArrivals)
+	if e.failedFirst {
+		e.is |= 1 << withFailedFirst
+		e.count(nFailedArrivals)
+	}
 	e.countIf(e.answered, nAnswered)
 }
 
@@ -159,20 +177,18 @@ func (c *Counts) add(e *effect, v *View) {
 	}
 	if !e.original {
 		c.Repeat += e.repeat
-		c.Gaps.addGap(e.gap)
+		c.Gaps.add(e.gapAt, e.gap)
 	}
 	by := 0
 	if v.ByPeer {
 		by = 1
 	}
-	for d, is := range e.is {
-		if !is {
-			continue
-		}
+	for is := e.is; is != 0; is &= is - 1 {
+		d := distinct(bits.TrailingZeros8(is))
 		p := &e.prior[d][by]
 		if !p.some {
 			c.n[nFirsts+counter(d)]++
-			if d == int(theQuestions) && e.claimed {
+			if d == theQuestions && e.claimed {
 				c.n[nFirstsClaimed]++
 			}
 		} else if back := v.rowsBetween(p.tick, e.tick); back > 0 {

@@ -40,6 +40,17 @@ func (h *Histogram) add(at uint32, value int64) {
 	}
 }
 
+// addMany counts a value n times.
+func (h *Histogram) addMany(at uint32, n uint64, value int64) {
+	if n == 0 {
+		return
+	}
+	h.n += n
+	h.max = max(h.max, value)
+	h.grow(at)
+	h.many[at] += n
+}
+
 func (h *Histogram) grow(at uint32) {
 	if int(at) >= len(h.many) {
 		h.many = append(h.many, make([]uint64, int(at)+1-len(h.many)+growAhead)...)

@@ -26,7 +26,8 @@ type Ledger struct {
 	worst worst
 	stats Stats
 
-	order []uint64 // scratch of sorting
+	order []uint64            // scratch of sorting
+	from  [1e9>>20 + 2]uint32 // likewise
 	spare []*tick
 	pages []*page
 
@@ -355,42 +356,57 @@ func (l *Ledger) stepAll(t *tick) {
 }
 
 // sort fills l.order with the arrivals of a tick in order of start, each as its
-// start and its number. It deals them out by milliseconds and puts what is then
-// almost in order in order.
+// start and its number. It deals them out by time and puts in order what falls
+// together: by 17 ms, or by the millisecond where a tick has many.
 func (l *Ledger) sort(t *tick) {
 	l.order = slices.Grow(l.order[:0], int(t.n))[:t.n]
-	if t.n < 1024 {
+	switch {
+	case t.n < 32:
 		for i := range t.n {
 			l.order[i] = uint64(t.arrival(i).start)<<32 | uint64(i)
 		}
 		slices.Sort(l.order)
-		return
+	case t.n < 2048:
+		l.deal(t, 24, l.from[:1e9>>24+2])
+	default:
+		l.deal(t, 20, l.from[:1e9>>20+2])
 	}
-	const slots = 1e9>>20 + 1
-	var from [slots + 1]uint32
+}
+
+func (l *Ledger) deal(t *tick, shift uint, from []uint32) {
+	clear(from)
 	for i := range t.n {
-		from[t.arrival(i).start>>20+1]++
+		from[t.arrival(i).start>>shift+1]++
 	}
-	for i := range from[1:] {
-		from[i+1] += from[i]
+	for i := 1; i < len(from); i++ {
+		from[i] += from[i-1]
 	}
-	begin := from
 	for i := range t.n {
 		start := t.arrival(i).start
-		at := &from[start>>20]
+		at := &from[start>>shift]
 		l.order[*at] = uint64(start)<<32 | uint64(i)
 		*at++
 	}
-	for i := range slots {
-		switch part := l.order[begin[i]:begin[i+1]]; len(part) {
-		case 0, 1:
-		case 2:
-			if part[0] > part[1] {
-				part[0], part[1] = part[1], part[0]
-			}
-		default:
-			slices.Sort(part)
+	// from now holds where each part ends.
+	begin := uint32(0)
+	for _, end := range from[:len(from)-1] {
+		insertionSort(l.order[begin:end])
+		begin = end
+	}
+}
+
+func insertionSort(part []uint64) {
+	if len(part) > 32 {
+		slices.Sort(part)
+		return
+	}
+	for i := 1; i < len(part); i++ {
+		x := part[i]
+		j := i
+		for ; j > 0 && part[j-1] > x; j-- {
+			part[j] = part[j-1]
 		}
+		part[j] = x
 	}
 }
 

@@ -217,6 +217,7 @@ type Budget struct {
 
 // scope is what a measure needs to know besides its counts.
 type scope struct {
+	byPeer    bool    // of a peer; fan-out is of keys, not of peers
 	seconds   int64   // length of the range
 	span      float64 // p99 of last − first of the questions, in seconds
 	readShare Figure
@@ -255,7 +256,10 @@ func (c *Counts) measure(s scope) Measure {
 	h := &c.PerQuestion
 	m.PerQuestion = PerQuestion{h.count(0.5), h.count(0.9), h.count(0.99), h.largest(), map[string]uint64{}}
 	h.each(func(at uint32, n uint64) { m.PerQuestion.Histogram[strconv.FormatUint(countUpper(at), 10)] += n })
-	m.FanOut = FanOut{c.FanOut.count(0.5), c.FanOut.largest()}
+	if !s.byPeer {
+		fans := c.fanOut()
+		m.FanOut = FanOut{fans.count(0.5), fans.largest()}
+	}
 	m.RetryGap = RetryGap{c.Gaps.seconds(0.5), c.Gaps.seconds(0.9), c.Gaps.seconds(0.99)}
 	if c.n[nRetryShown]+c.n[nRetryReturned] > 0 {
 		m.RetryAfter = &RetryAfter{c.n[nRetryAsked], c.n[nRetryReturned], c.n[nRetryEarly]}

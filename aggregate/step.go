@@ -62,6 +62,7 @@ func (l *Ledger) repeat(q *question, f *filed, start int64) {
 	e := &l.e
 	last := tickOf(q.last)
 	e.gap = start - q.last
+	e.gapAt = gapBucket(e.gap)
 	e.prior[theQuestions][0].saw(last)
 	e.countIf(f.peer == q.peer, nSamePeer)
 	end := q.last + unpackDuration(q.length)
@@ -301,17 +302,20 @@ func (l *Ledger) endEpisode(q *question, now int64) {
 	}
 	last, k := l.endTick(tickOf(q.last), now), l.ordinal(q)
 	d := Dims{Route: q.route, Originator: q.originator, Peer: q.peer}
+	inFamily := l.table.family(q.id.Key) != nil
 	for i := range l.views {
 		v := &l.views[i]
-		if v.view.ByPeer {
-			if peers == nil {
-				v.row(last, d).PerQuestion.addCount(k)
-			}
+		if v.view.ByPeer && peers != nil {
 			continue
 		}
 		c := v.row(last, d)
 		c.PerQuestion.addCount(k)
-		c.Spans.addGap(q.span())
+		if !v.view.ByPeer {
+			c.Spans.addGap(q.span())
+		}
+		if inFamily {
+			c.n[nFamilyEnds]++
+		}
 	}
 	l.worst.over(q, func() []uint8 {
 		if peers == nil {
@@ -321,9 +325,6 @@ func (l *Ledger) endEpisode(q *question, now int64) {
 	})
 	if family := l.table.family(q.id.Key); family != nil {
 		family.closed(q, l.fanReport(q, now))
-	} else {
-		l.bookFan(q, now, 1, false, q.last)
-		l.bookFan(q, now, 1, true, q.last)
 	}
 	l.arena.forget(q)
 	q.n = 0

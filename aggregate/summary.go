@@ -344,8 +344,10 @@ func (s *Summary) dependency(dep *depSlot, sc scope) (Dependency, *Counts) {
 	for id, c := range originators {
 		d.Originators = append(d.Originators, OriginatorMeasure{s.names.Originator(id), s.measure(c, sc, numbered(&dep.originators, int(id)))})
 	}
+	ofPeer := sc
+	ofPeer.byPeer = true
 	for id, c := range peers {
-		d.Peers = append(d.Peers, PeerMeasure{s.names.Peer(id), s.measure(c, sc, numbered(&dep.peers, int(id)))})
+		d.Peers = append(d.Peers, PeerMeasure{s.names.Peer(id), s.measure(c, ofPeer, numbered(&dep.peers, int(id)))})
 	}
 	slices.SortFunc(d.Routes, func(a, b RouteMeasure) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(d.Originators, func(a, b OriginatorMeasure) int { return cmp.Compare(a.Name, b.Name) })
