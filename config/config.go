@@ -84,12 +84,12 @@ type Routes struct {
 type Peers struct {
 	// Map is from a peer's name, address or CIDR to its workload. Default: none.
 	Map map[string]string `yaml:"map"`
-	// Max is the number of distinct peers kept apart, 1 to 10000; the rest are
+	// Max is the number of distinct peers kept apart, 1 to 250; the rest are
 	// "other". Default 200. It bounds memory when pods' addresses churn.
 	Max int `yaml:"max"`
-	// CallerTimeout is how long a workload waits for an answer, where its
-	// requests do not say. Above 0. Default: none. Answers later than that are
-	// counted as expired.
+	// CallerTimeout is how long a workload waits for an answer. Above 0. Default:
+	// none. Of this, what a request carries and its originator's deadline the
+	// earliest counts; answers later than that are counted as expired.
 	CallerTimeout map[string]time.Duration `yaml:"caller_timeout"`
 }
 

@@ -140,7 +140,7 @@ func (c *Config) checkRouting(k *checks) {
 		}
 		seen[t] = i
 	}
-	k.between("peers.max", c.Peers.Max, 1, 10_000)
+	k.between("peers.max", c.Peers.Max, 1, 250)
 	for _, peer := range sortedKeys(c.Peers.Map) {
 		at := keyed("peers.map", peer)
 		if err := checkPeer(peer); err != nil {
