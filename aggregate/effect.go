@@ -165,11 +165,9 @@ func (e *effect) settled() {
 	e.countIf(e.answered, nAnswered)
 }
 
-// add books the effect in a row of a view.
+// add books the effect in a row of a view, but for the counters that go up by one
+// in every view.
 func (c *Counts) add(e *effect, v *View) {
-	for _, i := range e.one[:e.ones] {
-		c.n[i]++
-	}
 	c.Busy += e.busy
 	c.Dead += e.dead
 	if !e.known {

@@ -34,6 +34,7 @@ type Ledger struct {
 	perSecond int    // room to give the events of a second
 	touched   uint64 // keeps fetch from being optimised away
 	e         effect
+	booked    []*Counts // the rows of the effect, by view
 }
 
 // Stats are what a ledger dropped or moved, and what it holds.
@@ -96,6 +97,7 @@ func NewLedger(cfg Config) *Ledger {
 		ticks: map[int64]*tick{}, long: map[uint64]struct{}{}, table: newQuestions(), worst: newWorst(cfg.Worst),
 		stats: Stats{First: math.MaxInt64, Last: math.MinInt64, LastLog: math.MinInt64},
 	}
+	l.booked = make([]*Counts, len(cfg.Views))
 	for i, v := range cfg.Views {
 		l.views = append(l.views, rows{number: i, view: v, buckets: map[int64]*rowSet{}})
 	}
@@ -166,7 +168,9 @@ func (l *Ledger) Add(a *Arrival, key []byte, watermark int64) {
 		}
 		q.open++
 		f.owner = i
-		l.worst.offer(q, start, func() [16]byte { return l.cfg.KeyHash(key) })
+		if l.worst.wants(q.n + q.open) {
+			l.worst.offer(q, start, func() [16]byte { return l.cfg.KeyHash(key) })
+		}
 	}
 	t := l.tick(at)
 	if t.n%pageArrivals == 0 {
@@ -569,8 +573,15 @@ func (l *Ledger) countUnattributable(f *filed, at, log int64) {
 // book adds the effect at hand to the row of every view.
 func (l *Ledger) book() {
 	for i := range l.views {
-		v := &l.views[i]
-		v.row(l.e.tick, l.e.dims).add(&l.e, &v.view)
+		l.booked[i] = l.views[i].row(l.e.tick, l.e.dims)
+	}
+	for _, k := range l.e.one[:l.e.ones] {
+		for _, c := range l.booked {
+			c.n[k]++
+		}
+	}
+	for i, c := range l.booked {
+		c.add(&l.e, &l.views[i].view)
 	}
 }
 

@@ -3,6 +3,7 @@ package aggregate
 import (
 	"cmp"
 	"container/heap"
+	"math"
 	"slices"
 )
 
@@ -33,16 +34,21 @@ type candidate struct {
 // and not counted. Only a candidate's key is hashed: that costs more than counting
 // it.
 type worst struct {
-	keep int
-	list []*candidate // a heap, the lowest first
-	at   map[ID]int
+	keep  int
+	list  []*candidate // a heap, the lowest first
+	at    map[ID]int
+	floor uint32 // fewer arrivals than this are of no interest
 }
 
 // candidatesPerPlace is how many candidates are kept for one place in the list.
 const candidatesPerPlace = 64
 
 func newWorst(places int) worst {
-	return worst{keep: places * candidatesPerPlace, at: map[ID]int{}}
+	w := worst{keep: places * candidatesPerPlace, at: map[ID]int{}}
+	if w.keep == 0 {
+		w.floor = math.MaxUint32
+	}
+	return w
 }
 
 func (c *candidate) compare(o *candidate) int {
@@ -70,12 +76,17 @@ func (w *worst) Pop() any {
 	return c
 }
 
+// wants says whether a question with n arrivals may be a candidate.
+func (w *worst) wants(n uint32) bool { return n >= w.floor }
+
 // offer considers a question to which an arrival was filed.
 func (w *worst) offer(q *question, start int64, key func() [16]byte) {
+	defer func() {
+		if len(w.list) == w.keep {
+			w.floor = w.list[0].filed
+		}
+	}()
 	n := q.n + q.open
-	if w.keep == 0 || len(w.list) == w.keep && n < w.list[0].filed {
-		return
-	}
 	if i, ok := w.at[q.id]; ok {
 		c := w.list[i]
 		if n > c.filed || start < c.first {
