@@ -18,7 +18,6 @@ func stormArrivals(n int, perSecond int) []Arrival {
 	out := make([]Arrival, 0, n)
 	type asked struct {
 		id   ID
-		at   int64
 		left int
 		try  uint8
 	}

@@ -18,26 +18,6 @@ import (
 	"time"
 )
 
-// replayed runs the real subcommand over the files, named in the order given.
-func replayed(t *testing.T, dir string, files []string) map[string]any {
-	t.Helper()
-	var out, errs bytes.Buffer
-	p := &program{stdin: strings.NewReader(""), stdout: &out, stderr: &errs,
-		getenv: func(string) (string, bool) { return "", false },
-		now:    func() time.Time { return time.Date(2026, 4, 1, 0, 0, 0, 0, time.UTC) }}
-	args := []string{"--config", filepath.Join(dir, "auditor.yaml"), "--output", "json", "--max-quarantined", "1"}
-	if code, err := replay(context.Background(), p, append(args, files...)); err != nil || code != 0 {
-		t.Fatalf("replay: exit status %d, %v\n%s", code, err, errs.String())
-	}
-	var m map[string]any
-	d := json.NewDecoder(&out)
-	d.UseNumber()
-	if err := d.Decode(&m); err != nil {
-		t.Fatalf("decode report: %v", err)
-	}
-	return m
-}
-
 // TestTruth compares every figure of reports over random logs with a naive model
 // of their definitions. TRUTH_SEED=n runs one seed alone and says where its files
 // are; with TRUTH_FIELD=path, such as total.repeats, it first drops all lines that

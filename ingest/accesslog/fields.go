@@ -251,17 +251,6 @@ func (p *Parser) putName(name, v []byte) {
 	}
 }
 
-// putUnit is put for durations whose unit the position or a suffix gives.
-func (p *Parser) putUnit(f field, v []byte, u unit) {
-	t := &p.positionalUnit[u]
-	t.f, t.name, t.unit = f, fieldNames[f], u
-	if len(v) == 1 && v[0] == '-' {
-		p.raw.setNull(t)
-		return
-	}
-	p.raw.set(t, v)
-}
-
 // note adds a remark on the record being read.
 func (p *Parser) note(n Notes) { p.raw.notes |= n }
 

@@ -249,7 +249,7 @@ func isAddress(b []byte) bool {
 		return true
 	}
 	i := bytes.LastIndexByte(b, ':')
-	return i > 0 && len(b)-i-1 <= 5 && allDigits(b[i+1:]) && bytes.IndexAny(b, ` /"=`) < 0
+	return i > 0 && len(b)-i-1 <= 5 && allDigits(b[i+1:]) && !bytes.ContainsAny(b, ` /"=`)
 }
 
 // isLengthList says that every entry of a list is a number or a dash.

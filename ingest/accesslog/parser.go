@@ -14,12 +14,11 @@ type Parser struct {
 	root   *node
 	wraps  *node // the names of envelopes alone
 
-	raw            raw
-	positional     [maxFields]target
-	positionalUnit [len(unitNanoseconds)]target
-	keys           []field // of Config.Keys
-	extra          []field // of Config.Extra
-	keyMask        [maxFields / 64]uint64
+	raw        raw
+	positional [maxFields]target
+	keys       []field // of Config.Keys
+	extra      []field // of Config.Extra
+	keyMask    [maxFields / 64]uint64
 
 	scratch, spare   []byte // unescaped values of this record and of the last
 	keyBuf, extraBuf [][]byte
