@@ -50,10 +50,10 @@ const (
 	nDoubleSuccess
 	nFamilyEnds // questions at their end, of keys that had several
 
-	nFirsts                                                // one for each distinct: what came for the first time
-	nDepartures     = nFirsts + counter(numDistinct)       // one for each Departure
+	nDepartures                                            // one for each Departure
 	nUnattributable = nDepartures + counter(numDepartures) // one for each reason
-	numCounters     = nUnattributable + counter(keys.NumReasons)
+	nFirsts         = nUnattributable + counter(keys.NumReasons)
+	numCounters     = nFirsts + counter(numDistinct) // nFirsts: one for each distinct, what came for the first time
 )
 
 // distinct names what is counted once however often it comes within the horizon.

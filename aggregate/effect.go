@@ -12,8 +12,7 @@ type effect struct {
 	dims Dims
 	tick int64
 
-	one  [maxOnes]counter // counters that go up by one, in every view
-	ones int
+	ones uint64 // bits of the counters that go up by one, in every view
 
 	dead, busy, repeat int64
 
@@ -58,58 +57,58 @@ func (e *effect) saw(d distinct, tick int64, peer uint8) {
 	}
 }
 
-// maxOnes is more than the counters that one arrival can raise.
-const maxOnes = 40
+// The counters that an arrival can raise by itself are fewer than the bits of
+// effect.ones.
+var _ [64 - nFirsts]struct{}
 
-func (e *effect) count(c counter) {
-	e.one[e.ones] = c
-	e.ones++
-}
-
-func (e *effect) countIf(yes bool, c counter) {
-	e.one[e.ones] = c
-	if yes {
-		e.ones++
+// bit is 1 for true. The compiler makes no jump of it: which counters an arrival
+// raises cannot be predicted.
+func bit(b bool) uint64 {
+	if b {
+		return 1
 	}
+	return 0
 }
+
+func (e *effect) count(c counter) { e.ones |= 1 << c }
+
+func (e *effect) countIf(yes bool, c counter) { e.ones |= bit(yes) << c }
 
 // begin works out what an arrival changes by itself, whatever its question.
 func (e *effect) begin(dims Dims, tick int64, f *filed) {
-	e.dims, e.tick, e.ones = dims, tick, 0
-	e.busy, e.dead, e.repeat = unpackDuration(f.dur), 0, 0
-	e.known, e.claimed, e.failedFirst, e.original, e.answered = false, false, false, false, false
-	e.is = 0
-	e.count(nArrivals)
 	flags := f.flags
 	outcome, departure := flags.outcome(), flags.departure()
 	gone := departure != StillThere
-	e.countIf(gone, nDepartures+counter(departure))
-	late := flags&Expired != 0 && !gone
-	answer := flags&Refused == 0 && departure != BeforeResponse
-	e.countIf(flags&Visible != 0, nVisible)
-	e.countIf(flags&Refused != 0, nRefused)
-	e.countIf(answer, nAnswers)
-	if gone || late {
-		e.dead = e.busy
-		e.countIf(late, nExpired)
-		e.countIf(answer, nDeadAnswers)
-	}
-	if outcome == OutcomeSuccess {
-		e.count(nSuccess)
-		e.countIf(!gone && !late, nGood)
-	}
-	e.countIf(flags&Stale != 0, nStale)
-	e.countIf(flags&RetryShown != 0, nRetryShown)
-	e.countIf(f.retry != 0, nRetryAsked)
-	if flags&InFront != 0 {
-		e.count(nFrontArrivals)
-		e.countIf(flags&Head != 0, nFrontRecords)
-	}
-	if f.num > 0 && flags&OriginScope == 0 {
-		e.count(nHopNumbered)
-		e.countIf(f.num == 1, nHopOnes)
-		e.countIf(flags&TrustedHop != 0, nHopTrusted)
-	}
+	expired := flags&Expired != 0 && !gone
+	refused := flags&Refused != 0
+	answer := !refused && departure != BeforeResponse
+	dead := gone || expired
+	success := outcome == OutcomeSuccess
+	hop := f.num > 0 && flags&OriginScope == 0
+	front := flags&InFront != 0
+
+	e.dims, e.tick = dims, tick
+	e.busy = unpackDuration(f.dur)
+	e.dead, e.repeat = e.busy*int64(bit(dead)), 0
+	e.known, e.claimed, e.failedFirst, e.original, e.answered = false, false, false, false, false
+	e.is = 0
+	e.ones = 1<<nArrivals |
+		bit(gone)<<(nDepartures+counter(departure)) |
+		bit(flags&Visible != 0)<<nVisible |
+		bit(refused)<<nRefused |
+		bit(answer)<<nAnswers |
+		bit(expired)<<nExpired |
+		bit(dead && answer)<<nDeadAnswers |
+		bit(success)<<nSuccess |
+		bit(success && !dead)<<nGood |
+		bit(flags&Stale != 0)<<nStale |
+		bit(flags&RetryShown != 0)<<nRetryShown |
+		bit(f.retry != 0)<<nRetryAsked |
+		bit(front)<<nFrontArrivals |
+		bit(front && flags&Head != 0)<<nFrontRecords |
+		bit(hop)<<nHopNumbered |
+		bit(hop && f.num == 1)<<nHopOnes |
+		bit(hop && flags&TrustedHop != 0)<<nHopTrusted
 }
 
 // attributed adds what every attributable arrival counts.
@@ -137,32 +136,18 @@ func (e *effect) unattributed(reason keys.Reason) { e.count(nUnattributable + co
 
 // after counts a repeat by what the previous arrival got.
 func (e *effect) after(prev Outcome, gone, inFlight bool) {
-	switch {
-	case inFlight:
-		e.count(nAfterFlight)
-	case gone:
-		e.count(nAfterGone)
-	case prev == OutcomeOverload:
-		e.count(nAfterOverload)
-	case prev == OutcomeError:
-		e.count(nAfterError)
-	case prev == OutcomeSuccess:
-		e.count(nAfterSuccess)
-	}
+	seen := bit(!inFlight && !gone)
+	e.ones |= bit(inFlight)<<nAfterFlight | bit(gone && !inFlight)<<nAfterGone |
+		seen&bit(prev == OutcomeOverload)<<nAfterOverload |
+		seen&bit(prev == OutcomeError)<<nAfterError |
+		seen&bit(prev == OutcomeSuccess)<<nAfterSuccess
 }
 
 // settled turns what was found out about the question into counts.
 func (e *effect) settled() {
-	if e.original {
-		e.count(nOriginals)
-	} else {
-		e.repeat = e.busy
-	}
-	if e.failedFirst {
-		e.is |= 1 << withFailedFirst
-		e.count(nFailedArrivals)
-	}
-	e.countIf(e.answered, nAnswered)
+	e.repeat = e.busy * int64(bit(!e.original))
+	e.is |= uint8(bit(e.failedFirst)) << withFailedFirst
+	e.ones |= bit(e.original)<<nOriginals | bit(e.failedFirst)<<nFailedArrivals | bit(e.answered)<<nAnswered
 }
 
 // add books the effect in a row of a view, but for the counters that go up by one

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"container/heap"
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/targetside/auditor/keys"
@@ -575,7 +576,8 @@ func (l *Ledger) book() {
 	for i := range l.views {
 		l.booked[i] = l.views[i].row(l.e.tick, l.e.dims)
 	}
-	for _, k := range l.e.one[:l.e.ones] {
+	for ones := l.e.ones; ones != 0; ones &= ones - 1 {
+		k := bits.TrailingZeros64(ones)
 		for _, c := range l.booked {
 			c.n[k]++
 		}
