@@ -21,7 +21,7 @@ type File struct {
 	r       io.Reader
 	closers []func()
 	offset  int64  // of rest
-	rest    []byte // read, and not yet handed out
+	rest    []byte // read, and not yet handed out; the file's own memory
 	ended   bool
 	broken  error // why it ended, if not at its end
 }
@@ -125,8 +125,8 @@ func (f *File) Name() string { return f.name }
 // Read is how many bytes of the file itself were read, compressed or not.
 func (f *File) Read() int64 { return f.counter.n.Load() }
 
-// Peek reads up to size bytes ahead and returns them; they are still to come in
-// blocks.
+// Peek reads up to size bytes ahead and returns them, until the next call; they
+// are still to come in blocks.
 func (f *File) Peek(size int) ([]byte, error) {
 	if err := f.fill(size); err != nil {
 		return nil, err
@@ -157,9 +157,15 @@ func (f *File) fill(size int) error {
 const maxLine = 64 << 20
 
 // Next returns the next block of whole lines, of about size bytes; io.EOF when
-// there is none. The block is the caller's, and buf becomes the file's. A line
-// longer than size makes its block longer.
+// there is none. The block is the caller's and lies in buf, unless it finds no
+// room there: who decodes in one piece of memory keeps that in a fast cache. A
+// line longer than size makes its block longer.
 func (f *File) Next(size int, buf []byte) (Block, error) {
+	own := f.rest
+	if cap(buf) < size {
+		buf = make([]byte, 0, max(size, len(own)))
+	}
+	f.rest = append(buf[:0], own...)
 	for {
 		if err := f.fill(size); err != nil {
 			return Block{}, err
@@ -176,12 +182,13 @@ func (f *File) Next(size int, buf []byte) (Block, error) {
 		}
 		if end == 0 {
 			if size *= 2; size > maxLine {
-				return Block{}, fmt.Errorf("read %s: no end of line within %d MiB from byte %d on; this is not a log of lines", f.name, maxLine>>20, f.offset)
+				f.ended, f.broken = true, fmt.Errorf("read %s: no end of line within %d MiB from byte %d on; this is not a log of lines", f.name, maxLine>>20, f.offset)
+				return Block{}, f.broken
 			}
 			continue
 		}
 		b := Block{Data: f.rest[:end], Offset: f.offset}
-		f.rest = append(buf[:0], f.rest[end:]...)
+		f.rest = append(own[:0], f.rest[end:]...)
 		f.offset += int64(end)
 		return b, nil
 	}

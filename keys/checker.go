@@ -12,10 +12,10 @@ import (
 	"math"
 )
 
-// How many verdicts one checker remembers: 65,536 proven keys (1 MiB) and, apart from them so that a flood of forgeries
-// cannot push them out, 4,096 forged ones.
+// How many verdicts one checker remembers: 32,768 proven keys (512 KiB: twice that leaves no room in a core's cache) and,
+// apart from them so that a flood of forgeries cannot push them out, 4,096 forged ones.
 const (
-	provenSets = 1 << 14
+	provenSets = 1 << 13
 	forgedSets = 1 << 10
 )
 

@@ -9,7 +9,8 @@ package keys
 // together more than 64 bits of two hashes under secret seeds: one attempt to be
 // taken for a remembered key succeeds with a chance below 1 in 10^18.
 type table struct {
-	sets [][4]entry // a power of two
+	sets   [][4]entry // a power of two
+	filled bool       // holds any entry: a table of forgeries seldom does
 }
 
 // entry is 16 bytes: the low 16 bits of value are 1 + the index into Ring.keys,
@@ -38,6 +39,9 @@ func (t *table) set(hash [2]uint64) *[4]entry { return &t.sets[hash[0]&uint64(le
 
 // get returns the entry or nil; it stays valid until the next call.
 func (t *table) get(hash [2]uint64) *entry {
+	if !t.filled {
+		return nil
+	}
 	set := t.set(hash)
 	for i := range set {
 		if e := &set[i]; e.hash == hash[1] && e.value != 0 {
@@ -55,4 +59,5 @@ func (t *table) put(hash [2]uint64, e entry) {
 	set := t.set(hash)
 	copy(set[1:], set[:3])
 	set[0] = e
+	t.filled = true
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"hash/maphash"
 	"math"
+	"unicode/utf8"
 
 	"github.com/targetside/auditor/aggregate"
 	"github.com/targetside/auditor/ingest"
@@ -13,10 +14,10 @@ import (
 
 // batch is a decoded block: its arrivals by shard, and what was left out.
 type batch struct {
-	block   ingest.Block
 	decoder int
-	shards  [][]item
+	shards  []part
 
+	bytes       int64
 	lines       int64 // that are not blank
 	numbered    int64 // all lines
 	maxLog      int64 // largest log time of a record
@@ -25,17 +26,6 @@ type batch struct {
 	samples     []Quarantined
 	routes      []routeName // new to the decoder since its previous batch
 	peers       []string
-
-	keys []byte // the keys' texts, for arrivals to refer to
-}
-
-// item is an arrival whose dimensions are still in its decoder's numbering.
-type item struct {
-	aggregate.Arrival
-	key    uint32 // where the key's text is in batch.keys
-	keyLen uint16
-	peer   uint16
-	before int64 // largest log time of earlier records of the block
 }
 
 // Quarantined locates a line that could not be read. Of the line itself it says
@@ -58,9 +48,16 @@ type decoder struct {
 	checker *keys.Checker
 	names   *localNames
 	entry   accesslog.Entry
-	item    item  // of the record at hand
-	before  int64 // largest log time of earlier records of the block
+	block   []byte // memory of the block at hand
+	at      ingest.Ref
 	route   []byte
+
+	// Of the record at hand: its arrival, with the dimensions that have no room in
+	// there, and the largest log time of earlier records of the block.
+	arrival aggregate.Arrival
+	peer    uint16
+	key     []byte
+	before  int64
 }
 
 // shared is what all decoders read and none writes.
@@ -83,38 +80,42 @@ type shared struct {
 }
 
 func (d *decoder) decode(part int, block ingest.Block) *batch {
-	b := d.shared.batch(block, d.number)
+	b := d.shared.batch(len(block.Data), d.number)
 	parser := d.parsers[part]
 	number := int64(0)
 	for rest := block.Data; len(rest) > 0; {
+		// Without Refs, line numbers are of the block until the batch is put in order.
+		d.at = ingest.Ref{Line: number + 1, Offset: block.Offset + int64(len(block.Data)-len(rest))}
+		if block.Refs != nil {
+			d.at = block.Refs[number]
+		}
 		line := rest
 		if i := bytes.IndexByte(rest, '\n'); i >= 0 {
 			line, rest = rest[:i], rest[i+1:]
 		} else {
 			rest = nil
 		}
-		at := number
 		number++
 		if n := len(line); n > 0 && line[n-1] == '\r' {
 			line = line[:n-1]
 		}
-		if len(bytes.TrimSpace(line)) == 0 {
+		if len(line) == 0 || (line[0] <= ' ' || line[0] >= utf8.RuneSelf) && len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
 		b.lines++
 		for len(line) > 0 {
 			more, err := parser.Parse(line, &d.entry)
 			if d.entry.Damaged > 0 && err == nil {
-				b.quarantine(accesslog.RejectDamaged, uint64(d.entry.Damaged), at)
+				b.quarantine(accesslog.RejectDamaged, uint64(d.entry.Damaged), d.at)
 			}
 			if err != nil {
 				if err == accesslog.RejectOther {
 					b.ignored["other_stream"]++
 				} else {
-					b.quarantine(reasonOf(err), 1, at)
+					b.quarantine(reasonOf(err), 1, d.at)
 				}
 			} else {
-				d.take(part, &d.entry, b, at)
+				d.take(part, &d.entry, b)
 			}
 			if len(more) >= len(line) {
 				break
@@ -128,18 +129,18 @@ func (d *decoder) decode(part int, block ingest.Block) *batch {
 }
 
 // batch returns an empty batch, with the memory of one that is done with.
-func (s *shared) batch(block ingest.Block, decoder int) *batch {
+func (s *shared) batch(size, decoder int) *batch {
 	var b *batch
 	select {
 	case b = <-s.spare:
 	default:
-		b = &batch{shards: make([][]item, s.shardCount)}
+		b = &batch{shards: make([]part, s.shardCount)}
 	}
 	for i := range b.shards {
-		b.shards[i] = b.shards[i][:0]
+		b.shards[i] = part{b.shards[i].items[:0], b.shards[i].keys[:0]}
 	}
 	*b = batch{
-		block: block, decoder: decoder, shards: b.shards, keys: b.keys[:0], maxLog: math.MinInt64,
+		bytes: int64(size), decoder: decoder, shards: b.shards, maxLog: math.MinInt64,
 		ignored: map[string]uint64{}, quarantined: map[string]uint64{},
 	}
 	return b
@@ -152,12 +153,11 @@ func reasonOf(err error) accesslog.Reject {
 	return accesslog.RejectSyntax
 }
 
-// quarantine counts records that could not be read. Line numbers are of the
-// block until the batch is put in order.
-func (b *batch) quarantine(reason accesslog.Reject, n uint64, line int64) {
+// quarantine counts records that could not be read.
+func (b *batch) quarantine(reason accesslog.Reject, n uint64, at ingest.Ref) {
 	b.quarantined[string(reason)] += n
 	if b.quarantined[string(reason)] <= samplesPerReason {
-		b.samples = append(b.samples, Quarantined{Line: line, Reason: string(reason)})
+		b.samples = append(b.samples, Quarantined{Line: at.Line, Offset: at.Offset, Reason: string(reason)})
 	}
 }
 
@@ -165,36 +165,36 @@ func (b *batch) quarantine(reason accesslog.Reject, n uint64, line int64) {
 const rejectFuture = accesslog.Reject("future")
 
 // take turns a record into its arrivals, or into a reason why it has none.
-func (d *decoder) take(part int, e *accesslog.Entry, b *batch, line int64) {
+func (d *decoder) take(part int, e *accesslog.Entry, b *batch) {
 	s := d.shared
 	src := &s.cfg.Sources[s.sources[part]]
 	if !e.HasTime {
-		b.quarantine(accesslog.RejectNoTime, 1, line)
+		b.quarantine(accesslog.RejectNoTime, 1, d.at)
 		return
 	}
 	if e.End > s.latest {
-		b.quarantine(rejectFuture, 1, line)
+		b.quarantine(rejectFuture, 1, d.at)
 		return
 	}
 	d.before = b.maxLog
 	b.maxLog = max(b.maxLog, e.End)
 	path := withoutQuery(e.Path)
-	peer := d.names.peer(e.Peer)
-	if reason := d.ignored(e, path, peer, src); reason != "" {
+	d.peer = d.names.peer(e.Peer)
+	if reason := d.ignored(e, path, src); reason != "" {
 		b.ignored[reason]++
 		return
 	}
 
 	dep, depHash := d.names.dependency(src, e.Dependency)
-	d.route = append(d.route[:0], e.Route...)
-	if len(d.route) == 0 {
-		d.route = s.router.route(d.route, e.Method, path)
+	named := e.Route
+	if len(named) == 0 {
+		d.route = s.router.route(d.route[:0], e.Method, path)
+		named = d.route
 	}
-	route, routeHash := d.names.route(dep, d.route)
+	route, routeHash := d.names.route(dep, named)
 
-	it := &d.item
-	*it = item{peer: peer}
-	a := &it.Arrival
+	a := &d.arrival
+	*a = aggregate.Arrival{}
 	a.Start, a.Log, a.Duration, a.RetryAfter = e.Start, e.End, e.Duration, e.RetryAfter
 	a.Route = route
 	a.Attempt, a.AttemptsLeft = uint8(min(e.Attempt, 255)), aggregate.NoBudget
@@ -215,11 +215,11 @@ func (d *decoder) take(part int, e *accesslog.Entry, b *batch, line int64) {
 	}
 	a.Text ^= uint64(s.sources[part]) * 0x9e3779b97f4a7c15
 
-	attr := d.attribute(e, path, depHash, routeHash, b)
-	d.deadlines(e, a, &attr, peer)
+	attr := d.attribute(e, path, depHash, routeHash)
+	d.deadlines(e, a, &attr)
 
 	if src.InFront && e.Tries != nil {
-		d.tries(e, it, b)
+		d.tries(e, b)
 		return
 	}
 	if src.InFront && e.Local {
@@ -230,26 +230,26 @@ func (d *decoder) take(part int, e *accesslog.Entry, b *batch, line int64) {
 	if src.InFront {
 		a.Flags |= aggregate.InFront
 	}
-	d.put(it, b)
+	d.put(b)
 }
 
 // put gives an arrival to its shard. Each try of a record is late by itself, as
 // the shard judges too: else it would matter where blocks begin.
-func (d *decoder) put(it *item, b *batch) {
-	it.before = d.before
-	n := it.Question.Key
-	if it.Class == keys.Unattributable {
-		n = it.Text * 0x9e3779b97f4a7c15
+func (d *decoder) put(b *batch) {
+	a := &d.arrival
+	n := a.Question.Key
+	if a.Class == keys.Unattributable {
+		n = a.Text * 0x9e3779b97f4a7c15
 	}
 	shard := (n >> 32) * uint64(d.shared.shardCount) >> 32
-	b.shards[shard] = append(b.shards[shard], *it)
+	b.shards[shard].add(a, d.peer, d.before, d.key)
 }
 
 // tries puts the arrivals that lie inside the record of a logger in front: each
 // try that reached an upstream. They follow one another; all but the last were
 // given up by the logger, so only the last can show that the caller left.
-func (d *decoder) tries(e *accesslog.Entry, it *item, b *batch) {
-	record, start, some := it.Arrival, e.Start, false
+func (d *decoder) tries(e *accesslog.Entry, b *batch) {
+	record, start, some := d.arrival, e.Start, false
 	last := -1
 	for i := range e.Tries {
 		if e.Tries[i].Sent {
@@ -261,8 +261,8 @@ func (d *decoder) tries(e *accesslog.Entry, it *item, b *batch) {
 		if !t.Sent {
 			continue
 		}
-		it.Arrival = record
-		a := &it.Arrival
+		a := &d.arrival
+		*a = record
 		a.Start, a.Duration = min(start, e.End), t.Time
 		a.Flags |= aggregate.InFront
 		if !some {
@@ -278,7 +278,7 @@ func (d *decoder) tries(e *accesslog.Entry, it *item, b *batch) {
 			a.Departure, a.RetryAfter = aggregate.StillThere, -1
 			a.Flags &^= aggregate.Expired
 		}
-		d.put(it, b)
+		d.put(b)
 		if t.Time > 0 {
 			start += t.Time
 		}
@@ -289,7 +289,7 @@ func (d *decoder) tries(e *accesslog.Entry, it *item, b *batch) {
 }
 
 // ignored says why a record is no arrival, "" if it is one.
-func (d *decoder) ignored(e *accesslog.Entry, path []byte, peer uint16, src *Source) string {
+func (d *decoder) ignored(e *accesslog.Entry, path []byte, src *Source) string {
 	s := d.shared
 	if e.Outbound && !src.InFront {
 		return "outbound"
@@ -302,7 +302,7 @@ func (d *decoder) ignored(e *accesslog.Entry, path []byte, peer uint16, src *Sou
 			return "user_agent"
 		}
 	}
-	if len(s.ignorePeer) > 0 && s.ignorePeer[d.names.peers[peer]] {
+	if len(s.ignorePeer) > 0 && s.ignorePeer[d.names.peers[d.peer]] {
 		return "peer"
 	}
 	return ""
@@ -336,9 +336,8 @@ func (d *decoder) flags(e *accesslog.Entry, src *Source) (f aggregate.Flags) {
 // attribute says whose question the arrival is. The identity of a question is
 // its dependency, route, key and discriminator; the hashes that it is made of are
 // under secret seeds, so that nobody can make two questions one.
-func (d *decoder) attribute(e *accesslog.Entry, path []byte, dependency, route uint64, b *batch) keys.Attribution {
-	it := &d.item
-	a := &it.Arrival
+func (d *decoder) attribute(e *accesslog.Entry, path []byte, dependency, route uint64) keys.Attribution {
+	a := &d.arrival
 	info := &d.names.info[a.Route]
 	disc := path
 	if info.disc >= 0 {
@@ -349,7 +348,7 @@ func (d *decoder) attribute(e *accesslog.Entry, path []byte, dependency, route u
 		info.paths.saw(told)
 	}
 	attr := d.checker.Attribute(e.Keys, e.KeySuspect, e.Start, e.Uncertainty)
-	a.Class, a.Reason = attr.Class, attr.Reason
+	a.Class, a.Reason, d.key = attr.Class, attr.Reason, attr.Key
 	switch attr.Class {
 	case keys.Unattributable:
 		return attr
@@ -358,8 +357,6 @@ func (d *decoder) attribute(e *accesslog.Entry, path []byte, dependency, route u
 	case keys.Claimed:
 		a.Originator = d.shared.claimedAt + uint16(attr.SchemeIndex)
 	}
-	it.key, it.keyLen = uint32(len(b.keys)), uint16(len(attr.Key))
-	b.keys = append(b.keys, attr.Key...)
 	scheme := uint64(attr.SchemeIndex) + 1
 	a.Question.Key = mix(attr.Hash[0] + mix(dependency+scheme))
 	a.Question.Rest = mix(attr.Hash[1] + mix(route+mix(told+scheme)))
@@ -376,7 +373,7 @@ func mix(x uint64) uint64 {
 // deadlines says whether the caller, or the question, had a deadline that had
 // passed. The earliest of those known counts: what the request carried, what its
 // peer is declared to wait, what its originator does.
-func (d *decoder) deadlines(e *accesslog.Entry, a *aggregate.Arrival, attr *keys.Attribution, peer uint16) {
+func (d *decoder) deadlines(e *accesslog.Entry, a *aggregate.Arrival, attr *keys.Attribution) {
 	question := int64(math.MaxInt64)
 	if a.Class == keys.Verified && attr.Deadline > 0 {
 		question = attr.Minted*1e6 + int64(attr.Deadline)
@@ -389,7 +386,7 @@ func (d *decoder) deadlines(e *accesslog.Entry, a *aggregate.Arrival, attr *keys
 		caller = min(caller, e.Deadline)
 	}
 	if d.shared.deadlines {
-		if t, ok := d.shared.callers.timeouts[d.names.peers[peer]]; ok {
+		if t, ok := d.shared.callers.timeouts[d.names.peers[d.peer]]; ok {
 			caller = min(caller, e.Start+int64(t))
 		}
 	}

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"crypto/hmac"
 	"crypto/sha256"
-	"encoding/binary"
 	"hash/maphash"
 	"maps"
 	"slices"
@@ -68,41 +67,25 @@ func newLocalNames(c *callers, discs map[string]int, seed maphash.Seed) *localNa
 	return &localNames{discs: discs, routes: map[routeName]uint16{}, deps: map[string]uint16{}, callers: c, byRaw: map[string]uint16{}, byName: map[string]uint16{}, seed: seed}
 }
 
-const recentBits = 10
+const recentBits = 12
 
 // recent finds the number of a name that was seen a short while ago, without the
-// cost of a map: names are few and come again and again.
+// cost of a map: names are few and come again and again. It knows a name by 64
+// bits of hash under a secret seed, which also tell questions apart; so it lies
+// in one piece and is not scattered over the memory of the names.
 type recent [1 << recentBits]recentName
 
 type recentName struct {
-	name  string
-	hash  uint64 // of name
+	hash  uint64 // of the name
 	under uint16 // a route belongs to a dependency
 	id    uint16
+	some  bool
 }
 
-func (r *recent) find(name []byte, under uint16) (slot *recentName, ok bool) {
-	s := &r[place(name, under)]
-	return s, s.under == under && s.name == string(name) && s.name != ""
-}
-
-// place picks a slot by a name's length, beginning and end: two names that share
-// one only cost a look into the map.
-func place(name []byte, under uint16) uint64 {
-	n := len(name)
-	h := uint64(n) + uint64(under)<<16
-	if n >= 8 {
-		h += binary.LittleEndian.Uint64(name) * 0x9e3779b97f4a7c15
-		h ^= binary.LittleEndian.Uint64(name[n-8:]) * 0xff51afd7ed558ccd
-		m := n/2 - 4
-		h += binary.LittleEndian.Uint64(name[m:]) * 0xc4ceb9fe1a85ec53
-	} else {
-		for _, c := range name {
-			h = h*31 + uint64(c)
-		}
-	}
-	h *= 0x9e3779b97f4a7c15
-	return h >> (64 - recentBits)
+// find returns the number of the name with that hash, or the slot to put it in.
+func (r *recent) find(hash uint64, under uint16) (slot *recentName, ok bool) {
+	s := &r[(hash+uint64(under)*0x9e3779b97f4a7c15)>>(64-recentBits)]
+	return s, s.hash == hash && s.under == under && s.some
 }
 
 // dependency numbers the dependency of a record. The hash is that of its own
@@ -114,9 +97,10 @@ func (n *localNames) dependency(src *Source, field []byte) (number uint16, hash 
 	if len(field) == 0 {
 		field = []byte(noDependency)
 	}
-	slot, ok := n.recentDeps.find(field, 0)
+	hash = maphash.Bytes(n.seed, field)
+	slot, ok := n.recentDeps.find(hash, 0)
 	if ok {
-		return slot.id, slot.hash
+		return slot.id, hash
 	}
 	name := string(field)
 	i, ok := n.deps[name]
@@ -130,15 +114,16 @@ func (n *localNames) dependency(src *Source, field []byte) (number uint16, hash 
 			n.depList = append(n.depList, name)
 		}
 	}
-	*slot = recentName{name: string(field), hash: maphash.Bytes(n.seed, field), id: i}
-	return slot.id, slot.hash
+	*slot = recentName{hash: hash, id: i, some: true}
+	return i, hash
 }
 
 // route numbers the route of a record, and hashes its own name.
 func (n *localNames) route(dep uint16, route []byte) (number uint16, hash uint64) {
-	slot, ok := n.recentRoutes.find(route, dep)
+	hash = maphash.Bytes(n.seed, route)
+	slot, ok := n.recentRoutes.find(hash, dep)
 	if ok {
-		return slot.id, slot.hash
+		return slot.id, hash
 	}
 	name := routeName{n.depList[dep], string(route)}
 	i, ok := n.routes[name]
@@ -150,8 +135,8 @@ func (n *localNames) route(dep uint16, route []byte) (number uint16, hash uint64
 			i = n.newRoute(name)
 		}
 	}
-	*slot = recentName{name: string(route), hash: maphash.Bytes(n.seed, route), under: dep, id: i}
-	return slot.id, slot.hash
+	*slot = recentName{hash: hash, under: dep, id: i, some: true}
+	return i, hash
 }
 
 func (n *localNames) newRoute(name routeName) uint16 {
@@ -176,7 +161,8 @@ func (p *pathsOf) saw(path uint64) {
 }
 
 func (n *localNames) peer(raw []byte) uint16 {
-	slot, ok := n.recentPeers.find(raw, 0)
+	hash := maphash.Bytes(n.seed, raw)
+	slot, ok := n.recentPeers.find(hash, 0)
 	if ok {
 		return slot.id
 	}
@@ -184,7 +170,7 @@ func (n *localNames) peer(raw []byte) uint16 {
 	if !ok {
 		i = n.newPeer(raw)
 	}
-	*slot = recentName{name: string(raw), id: i}
+	*slot = recentName{hash: hash, id: i, some: true}
 	return i
 }
 

@@ -34,15 +34,16 @@ type Audit struct {
 	Formats []string
 }
 
-// blockSize is how much is decoded at once: enough that handing a block around is
-// nothing beside reading it, and so little that block and batch stay in a core's
-// cache on their way.
-const blockSize = 512 << 10
+// blockSize is how much is decoded at once: enough that handing a batch around is
+// nothing beside reading it, and that decoder and shard, which take turns on a
+// core, find most of their own still in its cache; not so much that the block
+// itself would not fit.
+const blockSize = 1 << 20
 
 // Replay audits files to their ends. Each file is a partition of one scope; they
 // are merged by log time and else by name, so that their order changes no figure,
-// not even which names are beyond a limit. progress, if
-// not nil, is told the bytes read of all files so far, from another goroutine.
+// not even which names are beyond a limit. progress, if not nil, is told the bytes
+// read of all files so far, from other goroutines, one at a time.
 func Replay(ctx context.Context, cfg Config, inputs []Input, stdin io.Reader, progress func(read int64)) (*Audit, error) {
 	r := &replayer{cfg: &cfg, progress: progress}
 	defer r.close()
@@ -63,6 +64,10 @@ type replayer struct {
 	decoders []*decoder
 	reg      *registry
 
+	reading sync.Mutex   // held while a block is read; of what follows, too
+	unread  []*partition // those that have not ended
+	readErr error
+
 	lines, bytes int64
 	ignored      map[string]uint64
 	quarantined  map[string]uint64
@@ -77,7 +82,7 @@ type partition struct {
 	joined *joined // set when its lines may be split
 
 	number int
-	peek   *accesslog.Parser // of the goroutine that reads
+	peek   *accesslog.Parser // for reading
 	next   int64             // log time of the next record to be read
 
 	// Of the goroutine that puts batches in order.
@@ -91,8 +96,8 @@ type partition struct {
 type task struct {
 	part  *partition
 	block ingest.Block
-	last  bool        // the partition ends here; there is no block
-	done  chan *batch // gets nil if the block is not decoded
+	last  bool // the partition ends here; there is no block
+	done  chan *batch
 }
 
 func (r *replayer) close() {
@@ -326,52 +331,44 @@ func (p *partition) nextStamp(latest int64) int64 {
 
 // run drives the work. The goroutine that calls it puts batches in order.
 func (r *replayer) run(ctx context.Context) (*Audit, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	depth := 2 * r.cfg.Parallel
-	work, order := make(chan *task), make(chan *task, depth)
-	free := make(chan []byte, depth+2)
-
+	order := make(chan *task, 2*r.cfg.Parallel)
 	var wg sync.WaitGroup
-	var readErr error
-	wg.Add(1)
-	go func() {
-		defer wg.Done()
-		defer close(work)
-		defer close(order)
-		readErr = r.read(ctx, work, order, free)
-	}()
+	r.unread = slices.Clone(r.files)
 	for _, d := range r.decoders {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			for t := range work {
+		wg.Go(func() {
+			for t := r.next(ctx, order, d); t != nil; t = r.next(ctx, order, d) {
 				t.done <- d.decode(t.part.number, t.block)
 			}
-		}()
+		})
 	}
+	go func() {
+		wg.Wait()
+		close(order)
+	}()
 	names := &names{reg: r.reg, ring: r.cfg.Keys, claimedAt: r.shared.claimedAt}
 	sum := newShards(r.cfg.Parallel, r.shared.ledger, aggregate.NewSummary(names, &r.cfg.Budget, r.cfg.RouteBudgets))
 	for t := range order {
-		r.order(t, sum, free)
+		r.order(t, sum)
 	}
 	sum.finish()
-	wg.Wait()
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("interrupted: %w", err)
 	}
-	if readErr != nil {
-		return nil, readErr
+	if r.readErr != nil {
+		return nil, r.readErr
 	}
 	return r.audit(sum, names), nil
 }
 
-// read hands out the blocks of all files, always of the one whose next line was
-// written first.
-func (r *replayer) read(ctx context.Context, work, order chan<- *task, free <-chan []byte) error {
-	open := slices.Clone(r.files)
-	for len(open) > 0 {
-		p := slices.MinFunc(open, func(a, b *partition) int {
+// next reads the next block of all files, always of the one whose next line was
+// written first, and announces it in order. The decoder that asks gets it, in its
+// own memory: so a block is read and decoded by one core. It returns nil when
+// there is nothing more to do.
+func (r *replayer) next(ctx context.Context, order chan<- *task, d *decoder) *task {
+	r.reading.Lock()
+	defer r.reading.Unlock()
+	for len(r.unread) > 0 && ctx.Err() == nil {
+		p := slices.MinFunc(r.unread, func(a, b *partition) int {
 			switch {
 			case a.next < b.next:
 				return -1
@@ -380,39 +377,30 @@ func (r *replayer) read(ctx context.Context, work, order chan<- *task, free <-ch
 			}
 			return a.number - b.number
 		})
-		var buf []byte
-		select {
-		case buf = <-free:
-		default:
-		}
 		t := &task{part: p, done: make(chan *batch, 1)}
-		block, err := p.Next(r.cfg.block, buf)
+		block, err := p.Next(r.cfg.block, d.block)
 		switch {
 		case errors.Is(err, io.EOF):
 			t.last = true
 			p.Close()
-			open = slices.DeleteFunc(open, func(x *partition) bool { return x == p })
+			r.unread = slices.DeleteFunc(r.unread, func(x *partition) bool { return x == p })
 		case err != nil:
-			return err
+			r.readErr, r.unread = err, nil
+			return nil
 		default:
+			d.block = block.Data
 			t.block = p.joined.join(block)
-			if len(open) > 1 {
+			if len(r.unread) > 1 {
 				p.next = p.nextStamp(r.shared.latest)
 			}
 		}
 		select {
 		case order <- t:
 		case <-ctx.Done():
-			return ctx.Err()
+			return nil
 		}
 		if t.last {
 			continue
-		}
-		select {
-		case work <- t:
-		case <-ctx.Done():
-			t.done <- nil
-			return ctx.Err()
 		}
 		if r.progress != nil {
 			var n int64
@@ -421,12 +409,13 @@ func (r *replayer) read(ctx context.Context, work, order chan<- *task, free <-ch
 			}
 			r.progress(n)
 		}
+		return t
 	}
 	return nil
 }
 
 // order takes the next batch in the order of positions.
-func (r *replayer) order(t *task, sum *shards, free chan<- []byte) {
+func (r *replayer) order(t *task, sum *shards) {
 	p := t.part
 	if t.last {
 		p.ended = true
@@ -438,15 +427,12 @@ func (r *replayer) order(t *task, sum *shards, free chan<- []byte) {
 		return
 	}
 	b := <-t.done
-	if b == nil {
-		return
-	}
 	r.reg.add(b)
-	for i := range b.samples {
-		r.sample(p, b, &b.samples[i])
+	for _, q := range b.samples {
+		r.sample(p, q)
 	}
 	r.lines += b.lines
-	r.bytes += int64(len(b.block.Data))
+	r.bytes += b.bytes
 	for k, n := range b.ignored {
 		r.ignored[k] += n
 	}
@@ -460,10 +446,6 @@ func (r *replayer) order(t *task, sum *shards, free chan<- []byte) {
 		batch: b, mark: mark, to: r.closeable(),
 		routes: r.reg.routeOf[b.decoder], peers: r.reg.peerOf[b.decoder],
 		done: func() {
-			select {
-			case free <- b.block.Data:
-			default:
-			}
 			select {
 			case r.shared.spare <- b:
 			default:
@@ -495,7 +477,7 @@ func (r *replayer) closeable() int64 {
 
 // sample gives a quarantined line its place in the file, unless enough of its
 // reason are known.
-func (r *replayer) sample(p *partition, b *batch, q *Quarantined) {
+func (r *replayer) sample(p *partition, q Quarantined) {
 	same := 0
 	for i := range r.samples {
 		if r.samples[i].Reason == q.Reason {
@@ -506,20 +488,10 @@ func (r *replayer) sample(p *partition, b *batch, q *Quarantined) {
 		return
 	}
 	q.Source = p.Name()
-	if refs := b.block.Refs; refs != nil {
-		q.Line, q.Offset = refs[q.Line].Line, refs[q.Line].Offset
-	} else {
-		q.Offset = b.block.Offset + lineStart(b.block.Data, q.Line)
-		q.Line += p.line + 1
+	if p.joined == nil {
+		q.Line += p.line
 	}
-	r.samples = append(r.samples, *q)
-}
-
-func lineStart(data []byte, line int64) (at int64) {
-	for ; line > 0; line-- {
-		at += int64(bytes.IndexByte(data[at:], '\n')) + 1
-	}
-	return at
+	r.samples = append(r.samples, q)
 }
 
 func (r *replayer) audit(sum *shards, names *names) *Audit {

@@ -73,13 +73,15 @@ func (s *shards) finish() {
 func (s *shards) work(i int) {
 	defer s.workers.Done()
 	l, n := s.ledgers[i], 0
+	var a aggregate.Arrival
 	for j := range s.jobs[i] {
-		items := j.batch.shards[i]
-		for k := range items {
-			it := &items[k]
-			a := &it.Arrival
-			a.Route, a.Peer = j.routes[a.Route], j.peers[it.peer]
-			l.Add(a, j.batch.keys[it.key:it.key+uint32(it.keyLen)], max(j.mark, it.before))
+		part := &j.batch.shards[i]
+		keys := part.keys
+		for k := range part.items {
+			it := &part.items[k]
+			it.arrival(&a, j.routes, j.peers)
+			l.Add(&a, keys[:it.keyLen], max(j.mark, it.before))
+			keys = keys[it.keyLen:]
 		}
 		out := new(aggregate.Output)
 		l.Close(j.to, out)
