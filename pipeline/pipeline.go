@@ -45,7 +45,8 @@ type Config struct {
 	Salt []byte
 	// Worst is how many of the worst questions a report names.
 	Worst int
-	// Parallel is the number of decoders, and of shards; 0 is one per processor.
+	// Parallel is the number of decoders, and that of shards. 0 is half of the
+	// processors, so that each runs one of either and keeps its memory at hand.
 	Parallel int
 
 	block int // size of the blocks that are decoded at once; 0 is blockSize

@@ -38,7 +38,7 @@ type Audit struct {
 // nothing beside reading it, and that decoder and shard, which take turns on a
 // core, find most of their own still in its cache; not so much that the block
 // itself would not fit.
-const blockSize = 1 << 20
+const blockSize = 4 << 20
 
 // Replay audits files to their ends. Each file is a partition of one scope; they
 // are merged by log time and else by name, so that their order changes no figure,
@@ -189,7 +189,7 @@ func binaryAt(sample []byte) int {
 func (r *replayer) prepare() error {
 	c := r.cfg
 	if c.Parallel <= 0 {
-		c.Parallel = runtime.GOMAXPROCS(0)
+		c.Parallel = max(1, runtime.GOMAXPROCS(0)/2)
 	}
 	if c.block <= 0 {
 		c.block = blockSize
