@@ -34,10 +34,8 @@ type Audit struct {
 	Formats []string
 }
 
-// blockSize is how much is decoded at once: enough that handing a batch around is
-// nothing beside reading it, and that decoder and shard, which take turns on a
-// core, find most of their own still in its cache; not so much that the block
-// itself would not fit.
+// blockSize is how much is decoded at once: so much that handing batches around is
+// nothing beside reading them.
 const blockSize = 4 << 20
 
 // Replay audits files to their ends. Each file is a partition of one scope; they
