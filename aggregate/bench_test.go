@@ -137,3 +137,21 @@ func BenchmarkGrowth(b *testing.B) {
 	}
 	b.ReportMetric(float64(worst.Microseconds())/1000, "ms/worst-add")
 }
+
+// BenchmarkOneKey is the cost of an arrival when one key asks everything: a
+// constant that somebody took for a key.
+func BenchmarkOneKey(b *testing.B) {
+	l, out := NewLedger(Config{Horizon: sec, Lateness: sec, Views: SummaryViews()}), new(Output)
+	a := Arrival{Duration: 0, RetryAfter: -1, Class: keys.Claimed, Kind: KindEnd, AttemptsLeft: NoBudget}
+	b.ReportAllocs()
+	for i := range b.N {
+		a.Question = ID{1, uint64(i) * 0x9e3779b97f4a7c15}
+		a.Start = testBase + int64(i)*sec/100000
+		a.Log = a.Start
+		l.Add(&a, nil, minTick)
+		if i%1024 == 0 {
+			l.Close(tickOf(a.Log-sec), out)
+			*out = Output{}
+		}
+	}
+}

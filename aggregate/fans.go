@@ -8,10 +8,12 @@ import "slices"
 // A family also counts the key's fan-out: the distinct questions that it asks
 // before it is silent for a horizon.
 type family struct {
-	members []uint32
-	byRest  map[uint64]uint32 // of many members, by ID.Rest
+	members []uint32          // while they are few
+	byRest  map[uint64]uint32 // and once they were many, by ID.Rest
 	fans    []fan             // of the whole dependency first, then by route
 }
+
+func (f *family) size() int { return max(len(f.members), len(f.byRest)) }
 
 // fan is what a key has asked, in all or on one route, since it last was silent.
 type fan struct {
@@ -45,24 +47,27 @@ func (f *family) find(t *questions, rest uint64) (uint32, bool) {
 }
 
 func (f *family) add(t *questions, i uint32) {
-	f.members = append(f.members, i)
-	switch {
-	case f.byRest != nil:
-		f.byRest[t.at(i).id.Rest] = i
-	case len(f.members) > manyMembers:
+	if f.byRest == nil && len(f.members) < manyMembers {
+		f.members = append(f.members, i)
+		return
+	}
+	if f.byRest == nil {
 		f.byRest = map[uint64]uint32{}
 		for _, m := range f.members {
 			f.byRest[t.at(m).id.Rest] = m
 		}
+		f.members = nil
 	}
+	f.byRest[t.at(i).id.Rest] = i
 }
 
 func (f *family) remove(t *questions, i uint32) {
+	if f.byRest != nil {
+		delete(f.byRest, t.at(i).id.Rest)
+		return
+	}
 	at := slices.Index(f.members, i)
-	last := len(f.members) - 1
-	f.members[at] = f.members[last]
-	f.members = f.members[:last]
-	delete(f.byRest, t.at(i).id.Rest)
+	f.members = slices.Delete(f.members, at, at+1)
 }
 
 func (f *family) fan(route uint32) *fan {

@@ -137,7 +137,7 @@ func (t *questions) drop(i uint32) {
 	q := t.at(i)
 	if f := t.family(q.id.Key); f == nil {
 		t.index.remove(t, i)
-	} else if f.remove(t, i); len(f.members) == 0 {
+	} else if f.remove(t, i); f.size() == 0 {
 		delete(t.families, q.id.Key)
 	}
 	q.due, t.free = t.free, i

@@ -8,6 +8,7 @@ import (
 	"hash/maphash"
 	"io"
 	"math"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -112,15 +113,21 @@ const maxBlank = 32 << 20
 
 func (r *replayer) open(inputs []Input, stdin io.Reader) error {
 	var faults []error
-	named := map[string]bool{}
+	var named []os.FileInfo
+	stdinNamed := false
 	inputs = slices.Clone(inputs)
 	slices.SortStableFunc(inputs, func(a, b Input) int { return strings.Compare(a.File, b.File) })
 	for _, in := range inputs {
-		if named[in.File] {
+		twice := in.File == ingest.Stdin && stdinNamed
+		stdinNamed = stdinNamed || in.File == ingest.Stdin
+		if st, err := os.Stat(in.File); err == nil && in.File != ingest.Stdin {
+			twice = slices.ContainsFunc(named, func(o os.FileInfo) bool { return os.SameFile(o, st) })
+			named = append(named, st)
+		}
+		if twice {
 			faults = append(faults, fmt.Errorf("read %s: is named twice, and would be counted twice", in.File))
 			continue
 		}
-		named[in.File] = true
 		f, err := ingest.Open(in.File, stdin)
 		if err != nil {
 			faults = append(faults, err)
@@ -350,7 +357,7 @@ func (r *replayer) run(ctx context.Context) (*Audit, error) {
 	}
 	sum.finish()
 	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("interrupted: %w", err)
+		return nil, interrupted{err}
 	}
 	if r.readErr != nil {
 		return nil, r.readErr
@@ -503,3 +510,9 @@ func (r *replayer) audit(sum *shards, names *names) *Audit {
 	}
 	return a
 }
+
+// interrupted is the end of a replay that was told to stop.
+type interrupted struct{ cause error }
+
+func (interrupted) Error() string   { return "interrupted" }
+func (e interrupted) Unwrap() error { return e.cause }

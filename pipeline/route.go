@@ -46,12 +46,12 @@ func (r *router) route(dst, method, path []byte) []byte {
 		if t.method != "" && t.method != string(method) || !t.matches(path) {
 			continue
 		}
-		if t.method == "" && len(method) > 0 {
+		if t.method == "" && isMethod(method) {
 			dst = append(append(dst, method...), ' ')
 		}
 		return append(dst, t.name...)
 	}
-	if len(method) > 0 {
+	if isMethod(method) {
 		dst = append(append(dst, method...), ' ')
 	}
 	for len(path) > 0 {
@@ -89,8 +89,12 @@ func (t *template) matches(path []byte) bool {
 }
 
 // looksLikeID says that a path segment is digits only, or eight hexadecimal
-// digits and more, or a UUID.
+// digits and more, or a UUID. A question key in a path is an id too: it must not
+// become the name of a route.
 func looksLikeID(s []byte) bool {
+	if looksLikeKey(s) {
+		return true
+	}
 	digits := true
 	for i, c := range s {
 		switch {
@@ -104,4 +108,22 @@ func looksLikeID(s []byte) bool {
 		}
 	}
 	return len(s) > 0 && (digits || len(s) >= 8)
+}
+
+func looksLikeKey(s []byte) bool {
+	return len(s) > 4 && s[0] == 'q' && s[1] == 'k' && (s[2] == '1' || s[2] == '2') && s[3] == '.'
+}
+
+// isMethod says that a record's method looks like one: some letters. Whatever
+// else stands there names no route.
+func isMethod(m []byte) bool {
+	if len(m) == 0 || len(m) > 24 {
+		return false
+	}
+	for _, c := range m {
+		if (c|0x20 < 'a' || c|0x20 > 'z') && c != '-' && c != '_' {
+			return false
+		}
+	}
+	return true
 }

@@ -107,3 +107,20 @@ func FuzzWorkload(f *testing.F) {
 		}
 	})
 }
+
+// A question key in a path or in place of a method never names a route: reports go
+// into incident documents, and a key is good for a day.
+func TestKeysNameNoRoute(t *testing.T) {
+	r := newRouter(nil)
+	for _, c := range [][3]string{
+		{"GET", "/a/qk1.shop.a.mjuohs00.AAECAwQFBgcICQoL.h5NXknk241yns9KPlE1kjA", "GET /a/{id}"},
+		{"GET", "/qk2.shop.a.mjuohs00.x/b", "GET /{id}/b"},
+		{"qk1.shop.a.mjuohs00.AAECAwQFBgcICQoL.h5NXknk241yns9KPlE1kjA", "/a", "/a"},
+		{"POST", "/qk/1", "POST /qk/{id}"},
+		{"M-SEARCH", "/", "M-SEARCH /"},
+	} {
+		if got := string(r.route(nil, []byte(c[0]), []byte(c[1]))); got != c[2] {
+			t.Errorf("%s %s is %q, want %q", c[0], c[1], got, c[2])
+		}
+	}
+}

@@ -70,9 +70,18 @@ func subcommands() []subcommand {
 // errUsage is a command line that cannot be read; the flag package has said why.
 var errUsage = errors.New("usage")
 
+// grace is how long a command has to stop by itself after an interrupt.
+const grace = time.Second
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second interrupt ends what the first cannot
+	context.AfterFunc(ctx, func() {
+		// What waits for a pipe that says nothing cannot be told to stop.
+		time.AfterFunc(grace, func() {
+			fmt.Fprintln(os.Stderr, "auditor: interrupted")
+			os.Exit(exitFailed)
+		})
+	})
 	code := run(ctx, &program{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
 		getenv: os.LookupEnv, now: time.Now, terminal: isTerminal(os.Stderr),

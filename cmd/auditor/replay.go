@@ -9,6 +9,8 @@ import (
 	"os"
 
 	"github.com/targetside/auditor/aggregate"
+	"github.com/targetside/auditor/ingest/accesslog"
+	"github.com/targetside/auditor/keys"
 	"github.com/targetside/auditor/pipeline"
 )
 
@@ -43,6 +45,11 @@ func replay(ctx context.Context, p *program, args []string) (int, error) {
 	if !(*most >= 0 && *most <= 1) {
 		return exitUsage, fmt.Errorf("--max-quarantined %v is no share: 0 to 1", *most)
 	}
+	if *format != "" && *format != "auto" {
+		if _, err := accesslog.New(accesslog.Config{Format: *format}); err != nil {
+			return exitUsage, err
+		}
+	}
 	l, err := load(p, *configFile, false)
 	if err != nil {
 		return exitFailed, err
@@ -74,6 +81,7 @@ func replay(ctx context.Context, p *program, args []string) (int, error) {
 	if err := render(p.stdout, a.Report, rendering(inputs, l)); err != nil {
 		return exitFailed, fmt.Errorf("write report: %w", err)
 	}
+	doubts(p.stderr, a.Report, len(l.originators))
 	return quarantined(p.stderr, a, *most), nil
 }
 
@@ -94,6 +102,17 @@ func rendering(in []pipeline.Input, l *loaded) renderOptions {
 		o.Files = append(o.Files, x.File)
 	}
 	return o
+}
+
+// doubts says what in a report looks as if the log was read wrongly.
+func doubts(w io.Writer, r *aggregate.Report, originators int) {
+	t := &r.Total
+	if odd := r.Input.Late + r.Input.Clamped; 20*odd > t.Arrivals && t.Arrivals > 0 {
+		fmt.Fprintf(w, "auditor replay: %d arrivals came late and %d took longer than a lateness, of %d: are format, zone and the unit of durations right? auditor explain shows how a line is read\n", r.Input.Late, r.Input.Clamped, t.Arrivals)
+	}
+	if n := t.Unattributable.Reasons[keys.UnknownOriginator]; originators == 0 && 2*n > t.Arrivals {
+		fmt.Fprintf(w, "auditor replay: %d of %d arrivals carry a signed key, and no originators are known to check them: name keys.originators in a --config\n", n, t.Arrivals)
+	}
 }
 
 // quarantined says which lines could not be read, and whether they were too many.

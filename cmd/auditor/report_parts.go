@@ -86,7 +86,7 @@ func byRoute(r *aggregate.Report) section {
 		for j := range d.Routes {
 			parts = append(parts, portion{d.Name, d.Routes[j].Name, &d.Routes[j].Measure})
 			if d.Routes[j].Undiscriminated {
-				s.notes = []string{"* One path under a signed key: calls for ten ids count as ten arrivals of one question, until the route has a discriminator."}
+				s.notes = []string{"* All on one path: under one key, calls for ten ids count as ten arrivals of one question, until the route has a discriminator."}
 			}
 		}
 	}
