@@ -1,11 +1,9 @@
 package aggregate
 
 import (
-	"cmp"
 	"container/heap"
 	"math"
 	"math/bits"
-	"slices"
 
 	"github.com/targetside/auditor/keys"
 )
@@ -51,42 +49,6 @@ type Stats struct {
 	Open        int    // arrivals in open ticks
 }
 
-// tick is what is known of one second: the arrivals that started in it, the
-// questions to look at when it closes, and the records that were written in it.
-type tick struct {
-	at      int64
-	filed   []*page
-	n       uint32 // arrivals in filed
-	due     uint32 // head of the list of questions
-	written []Event
-	long    []uint64 // of Ledger.long, to be forgotten
-}
-
-// page holds arrivals of one tick. Ticks take pages as they need them, so that
-// none has much room to spare.
-type page [pageArrivals]filed
-
-const pageArrivals = 128
-
-func (t *tick) arrival(i uint32) *filed { return &t.filed[i/pageArrivals][i%pageArrivals] }
-
-// nearTicks is how many ticks are found without a search; a power of two.
-const nearTicks = 256
-
-// tickQueue is a heap of the ticks that have something to do.
-type tickQueue []*tick
-
-func (q tickQueue) Len() int           { return len(q) }
-func (q tickQueue) Less(i, j int) bool { return q[i].at < q[j].at }
-func (q tickQueue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
-func (q *tickQueue) Push(x any)        { *q = append(*q, x.(*tick)) }
-func (q *tickQueue) Pop() any {
-	old := *q
-	t := old[len(old)-1]
-	*q = old[:len(old)-1]
-	return t
-}
-
 // NewLedger returns an empty ledger. Horizon and lateness must be positive and
 // the horizon at most MaxHorizon.
 func NewLedger(cfg Config) *Ledger {
@@ -117,9 +79,9 @@ func (l *Ledger) Stats() Stats {
 // longer than that. So lateness measures the shipper, never the request: a second
 // is not late because the storm's requests hung for a minute.
 //
-// key is the text of its key, for Config.KeyHash. It keeps
-// neither a nor key. watermark is the largest log time of the records that came
-// before it in its partition: whether the arrival is late depends on that alone.
+// key is the text of its key, for Config.KeyHash; Add keeps neither a nor key.
+// watermark is the largest log time of the records that came before it in its
+// partition: whether the arrival is late depends on that alone.
 //
 // A late arrival is unattributable, unless it was so for another reason. It is
 // counted at once if its tick is closed. If it copies a request that took a second
@@ -180,75 +142,6 @@ func (l *Ledger) Add(a *Arrival, key []byte, watermark int64) {
 	t.n++
 	*t.arrival(t.n - 1) = f
 	l.stats.Open++
-}
-
-// countLate counts an arrival of a closed tick.
-func (l *Ledger) countLate(f *filed, at, log int64) {
-	if f.long(l) && f.flags&Decidable != 0 {
-		if _, copied := l.long[f.copyKey(l, at)]; copied {
-			if f.flags&Head != 0 {
-				l.stats.Duplicates++
-			}
-			return
-		}
-		l.keepLong(f, at, log)
-	}
-	if f.flags&clamped != 0 {
-		l.stats.Clamped++
-	}
-	l.seen(at, log)
-	l.countUnattributable(f, at, log)
-}
-
-// seen widens the range of what was counted.
-func (l *Ledger) seen(at, log int64) {
-	l.stats.First, l.stats.Last = min(l.stats.First, at), max(l.stats.Last, at)
-	l.stats.LastLog = max(l.stats.LastLog, tickOf(log))
-}
-
-// long says that a request took so long that copies of its record may come,
-// within the lateness of it, when its tick is already closed.
-func (f *filed) long(l *Ledger) bool { return f.length(l) >= second }
-
-// copyKey is equal for copies of one record.
-func (f *filed) copyKey(l *Ledger, at int64) uint64 {
-	return spread(uint64(at*second+int64(f.start))^uint64(f.text)<<32) + spread(uint64(f.length(l))<<8|uint64(f.peer))
-}
-
-// keepLong remembers the record of a long request of a closed tick until no copy
-// of it can come within the lateness.
-func (l *Ledger) keepLong(f *filed, at, log int64) {
-	until := tickOf(log) + 1
-	if until <= at || until < l.closed {
-		return
-	}
-	k := f.copyKey(l, at)
-	if _, ok := l.long[k]; !ok {
-		l.long[k] = struct{}{}
-		t := l.tick(until)
-		t.long = append(t.long, k)
-	}
-}
-
-// tick returns the open tick at, made if there is none.
-func (l *Ledger) tick(at int64) *tick {
-	near := &l.near[at&(nearTicks-1)]
-	if *near != nil && (*near).at == at {
-		return *near
-	}
-	t := l.ticks[at]
-	if t == nil {
-		if n := len(l.spare); n > 0 {
-			t, l.spare = l.spare[n-1], l.spare[:n-1]
-			t.at = at
-		} else {
-			t = &tick{at: at, due: none}
-		}
-		l.ticks[at] = t
-		heap.Push(&l.queue, t)
-	}
-	*near = t
-	return t
 }
 
 // Close closes every tick before to: all that will ever be counted in them has
@@ -318,220 +211,9 @@ func (l *Ledger) closeTick(t *tick, out *Output) {
 	}
 }
 
-// sparePages is how many pages are kept for the next ticks in any case.
-const sparePages = 64
-
-func (l *Ledger) takePage() *page {
-	n := len(l.pages)
-	if n == 0 {
-		return new(page)
-	}
-	p := l.pages[n-1]
-	l.pages = l.pages[:n-1]
-	return p
-}
-
 func (l *Ledger) watch(i uint32, q *question, at int64) {
 	t := l.tick(at)
 	q.due, t.due = t.due, i
-}
-
-// stepAll takes the arrivals of a tick through their questions, in order of
-// start. Equal starts are ordered by log time, and then by everything else that a
-// count can depend on: where that is equal too, their order changes nothing.
-func (l *Ledger) stepAll(t *tick) {
-	l.sort(t)
-	l.stats.Open -= len(l.order)
-	ahead := l.order
-	for rest := l.order; len(rest) > 0; {
-		if len(ahead) >= len(rest) {
-			ahead = l.fetch(t, ahead)
-		}
-		n := 1
-		for n < len(rest) && rest[n]>>32 == rest[0]>>32 {
-			n++
-		}
-		if n == 1 {
-			l.step(t, t.arrival(uint32(rest[0])))
-		} else {
-			l.stepTied(t, rest[:n])
-		}
-		rest = rest[n:]
-	}
-}
-
-// sort fills l.order with the arrivals of a tick in order of start, each as its
-// start and its number. It deals them out by time and puts in order what falls
-// together: by 17 ms, or by the millisecond where a tick has many.
-func (l *Ledger) sort(t *tick) {
-	l.order = slices.Grow(l.order[:0], int(t.n))[:t.n]
-	switch {
-	case t.n < 32:
-		for i := range t.n {
-			l.order[i] = uint64(t.arrival(i).start)<<32 | uint64(i)
-		}
-		slices.Sort(l.order)
-	case t.n < 2048:
-		l.deal(t, 24, l.from[:1e9>>24+2])
-	default:
-		l.deal(t, 20, l.from[:1e9>>20+2])
-	}
-}
-
-func (l *Ledger) deal(t *tick, shift uint, from []uint32) {
-	clear(from)
-	for i := range t.n {
-		from[t.arrival(i).start>>shift+1]++
-	}
-	for i := 1; i < len(from); i++ {
-		from[i] += from[i-1]
-	}
-	for i := range t.n {
-		start := t.arrival(i).start
-		at := &from[start>>shift]
-		l.order[*at] = uint64(start)<<32 | uint64(i)
-		*at++
-	}
-	// from now holds where each part ends.
-	begin := uint32(0)
-	for _, end := range from[:len(from)-1] {
-		insertionSort(l.order[begin:end])
-		begin = end
-	}
-}
-
-func insertionSort(part []uint64) {
-	if len(part) > 32 {
-		slices.Sort(part)
-		return
-	}
-	for i := 1; i < len(part); i++ {
-		x := part[i]
-		j := i
-		for ; j > 0 && part[j-1] > x; j-- {
-			part[j] = part[j-1]
-		}
-		part[j] = x
-	}
-}
-
-// fetchAhead is how many questions are brought into the cache together.
-const fetchAhead = 32
-
-// fetch touches the questions of the next arrivals. Each lies somewhere else in
-// memory; asked for one after the other in stepping they would each be waited
-// for, asked for together they come together.
-func (l *Ledger) fetch(t *tick, order []uint64) (rest []uint64) {
-	n := min(fetchAhead, len(order))
-	for _, x := range order[:n] {
-		if f := t.arrival(uint32(x)); f.flags&unattributable == 0 {
-			l.touched += uint64(l.table.at(f.owner).recent)
-		}
-	}
-	return order[n:]
-}
-
-// stepTied steps arrivals with one start. Copies of one record are among these,
-// and so are the several records of one request.
-func (l *Ledger) stepTied(t *tick, tied []uint64) {
-	at := func(x uint64) *filed { return t.arrival(uint32(x)) }
-	if strangers(t, tied) {
-		for _, x := range tied {
-			l.step(t, at(x))
-		}
-		return
-	}
-	slices.SortFunc(tied, func(x, y uint64) int {
-		a, b := at(x), at(y)
-		return cmp.Or(cmp.Compare(a.text, b.text), cmp.Compare(a.flags.kind(), b.flags.kind()),
-			cmp.Compare(a.length(l), b.length(l)), cmp.Compare(x, y))
-	})
-	kept := tied[:0]
-	for i, x := range tied {
-		f := at(x)
-		if i > 0 {
-			switch p := at(kept[len(kept)-1]); {
-			case p.text != f.text:
-			case f.flags&p.flags&Paired != 0:
-				if f.flags.kind() == KindEnd && p.flags.kind() == KindEnd {
-					l.stats.Duplicates++
-				} else {
-					l.stats.Interim++
-				}
-				l.release(p)
-				kept[len(kept)-1] = x // the later kind knows more
-				continue
-			case p.length(l) != f.length(l) || p.peer != f.peer:
-			case (p.flags|f.flags)&late != 0:
-				if p.flags&f.flags&Decidable == 0 || !f.long(l) {
-					break
-				}
-				if f.flags&Head != 0 {
-					l.stats.Duplicates++
-				}
-				if p.flags&late != 0 {
-					kept[len(kept)-1], f = x, p // the one that was in time stays
-				}
-				l.release(f)
-				continue
-			case p.flags != f.flags || p.owner != f.owner:
-			case f.flags&Decidable == 0:
-				l.stats.Undecidable++
-			default:
-				if f.flags&Head != 0 {
-					l.stats.Duplicates++
-				}
-				l.release(f)
-				continue
-			}
-		}
-		kept = append(kept, x)
-	}
-	slices.SortFunc(kept, func(x, y uint64) int {
-		a, b := at(x), at(y)
-		return cmp.Or(cmp.Compare(a.length(l), b.length(l)), cmp.Compare(a.flags, b.flags),
-			cmp.Compare(a.peer, b.peer), cmp.Compare(a.num, b.num), cmp.Compare(a.retry, b.retry), cmp.Compare(a.dur, b.dur))
-	})
-	for _, x := range kept {
-		l.step(t, at(x))
-	}
-}
-
-// strangers says that no two of a few arrivals can have to do with each other:
-// they are of different questions and of different records.
-func strangers(t *tick, tied []uint64) bool {
-	if len(tied) > 8 {
-		return false
-	}
-	for i, x := range tied {
-		a := t.arrival(uint32(x))
-		for _, y := range tied[:i] {
-			b := t.arrival(uint32(y))
-			if a.text == b.text || a.owner == b.owner && (a.flags|b.flags)&unattributable == 0 {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// length is log time less start.
-func (f *filed) length(l *Ledger) int64 {
-	if f.flags&clamped != 0 {
-		return l.cfg.Lateness - l.margin
-	}
-	return unpackDuration(f.dur)
-}
-
-// release takes back a filed arrival that is not one.
-func (l *Ledger) release(f *filed) {
-	if f.flags&unattributable != 0 {
-		return
-	}
-	q := l.table.at(f.owner)
-	if q.open--; q.open == 0 && q.n == 0 {
-		l.table.drop(f.owner)
-	}
 }
 
 // step counts one arrival.
@@ -569,6 +251,12 @@ func (l *Ledger) countUnattributable(f *filed, at, log int64) {
 	e.unattributed(keys.Reason(f.owner))
 	l.book()
 	l.written(log, e.dims, 0)
+}
+
+// seen widens the range of what was counted.
+func (l *Ledger) seen(at, log int64) {
+	l.stats.First, l.stats.Last = min(l.stats.First, at), max(l.stats.Last, at)
+	l.stats.LastLog = max(l.stats.LastLog, tickOf(log))
 }
 
 // book adds the effect at hand to the row of every view.
