@@ -75,17 +75,22 @@ const grace = time.Second
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, func() {
+	done := make(chan struct{})
+	forget := context.AfterFunc(ctx, func() {
 		// What waits for a pipe that says nothing cannot be told to stop.
-		time.AfterFunc(grace, func() {
+		select {
+		case <-done:
+		case <-time.After(grace):
 			fmt.Fprintln(os.Stderr, "auditor: interrupted")
 			os.Exit(exitFailed)
-		})
+		}
 	})
 	code := run(ctx, &program{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
 		getenv: os.LookupEnv, now: time.Now, terminal: isTerminal(os.Stderr),
 	}, os.Args[1:])
+	forget()
+	close(done)
 	stop()
 	os.Exit(code)
 }
