@@ -78,13 +78,19 @@ const (
 	RetryShown                      // the record has a place for Retry-After
 	Decidable                       // equal text proves a shipper's duplicate
 	Head                            // first arrival of its record (an in-front record holds several)
-	Paired                          // Text identifies the request, Kind tells its records apart
+	Paired                          // the records of one request share the high bits of Text, see PairShift
 	InFront                         // from a logger before the dependency
 
 	clamped // start moved up to the tick it is counted in
 	unattributable
 	late // came after its tick; see Ledger.Add
 )
+
+// PairShift is where the low 32 bits of a Paired arrival's Text are parted. Above
+// it they identify the request, by an id that its records share and that a retry
+// may share too; below it, the record. So two records of a finished request with
+// one id and one start are two arrivals, unless they are copies.
+const PairShift = 12
 
 // Arrival is one request at the dependency, as the ledger takes it.
 type Arrival struct {

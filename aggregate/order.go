@@ -112,24 +112,23 @@ func (l *Ledger) stepTied(t *tick, tied []uint64) {
 	}
 	slices.SortFunc(tied, func(x, y uint64) int {
 		a, b := at(x), at(y)
-		return cmp.Or(cmp.Compare(a.text, b.text), cmp.Compare(a.flags.kind(), b.flags.kind()),
-			cmp.Compare(a.length(l), b.length(l)), cmp.Compare(x, y))
+		return cmp.Or(cmp.Compare(a.text>>PairShift, b.text>>PairShift), cmp.Compare(a.flags.kind(), b.flags.kind()),
+			cmp.Compare(a.text, b.text), cmp.Compare(a.length(l), b.length(l)), cmp.Compare(x, y))
 	})
 	kept := tied[:0]
 	for i, x := range tied {
 		f := at(x)
 		if i > 0 {
 			switch p := at(kept[len(kept)-1]); {
-			case p.text != f.text:
-			case f.flags&p.flags&Paired != 0:
-				if f.flags.kind() == KindEnd && p.flags.kind() == KindEnd {
-					l.stats.Duplicates++
-				} else {
-					l.stats.Interim++
+			case p.flags.kind() != KindEnd && f.flags&p.flags&Paired != 0:
+				if p.text>>PairShift != f.text>>PairShift || p.owner != f.owner || p.peer != f.peer {
+					break
 				}
+				l.stats.Interim++
 				l.release(p)
 				kept[len(kept)-1] = x // the later kind knows more
 				continue
+			case p.text != f.text || p.num != f.num || p.flags.kind() != f.flags.kind():
 			case p.length(l) != f.length(l) || p.peer != f.peer:
 			case (p.flags|f.flags)&late != 0:
 				if p.flags&f.flags&Decidable == 0 || !f.long(l) {
@@ -176,7 +175,7 @@ func strangers(t *tick, tied []uint64) bool {
 		a := t.arrival(uint32(x))
 		for _, y := range tied[:i] {
 			b := t.arrival(uint32(y))
-			if a.text == b.text || a.owner == b.owner && (a.flags|b.flags)&unattributable == 0 {
+			if a.text>>PairShift == b.text>>PairShift || a.owner == b.owner && (a.flags|b.flags)&unattributable == 0 {
 				return false
 			}
 		}

@@ -206,12 +206,12 @@ func (d *decoder) take(part int, e *accesslog.Entry, b *batch) {
 		a.Departure = aggregate.StillThere // nobody logged it: it is an expired answer
 	}
 	a.Flags = d.flags(e, src)
+	a.Text = maphash.Bytes(s.seed, e.Text)
 	if e.StreamID != nil {
-		a.Text = maphash.Bytes(s.seed, e.StreamID)
+		const record = 1<<aggregate.PairShift - 1
+		a.Text = a.Text&record | maphash.Bytes(s.seed, e.StreamID)&^record
 		a.Flags |= aggregate.Paired
 		a.Kind = [...]aggregate.Kind{aggregate.KindEnd, aggregate.KindStart, aggregate.KindPeriodic}[e.Kind]
-	} else {
-		a.Text = maphash.Bytes(s.seed, e.Text)
 	}
 	a.Text ^= uint64(s.sources[part]) * 0x9e3779b97f4a7c15
 
