@@ -201,7 +201,7 @@ func (d *decoder) take(part int, e *accesslog.Entry, b *batch) {
 	if e.AttemptsLeft >= 0 {
 		a.AttemptsLeft = uint8(min(e.AttemptsLeft, aggregate.NoBudget-1))
 	}
-	a.Outcome, a.Departure, a.Kind = outcomeOf(e), aggregate.Departure(e.Departure), aggregate.KindEnd
+	a.Outcome, a.Departure, a.Kind = outcome(e.Status, e.GRPCStatus), aggregate.Departure(e.Departure), aggregate.KindEnd
 	if e.Notes&accesslog.NoteDeadlineInferred != 0 {
 		a.Departure = aggregate.StillThere // nobody logged it: it is an expired answer
 	}
@@ -374,40 +374,29 @@ func mix(x uint64) uint64 {
 // passed. The earliest of those known counts: what the request carried, what its
 // peer is declared to wait, what its originator does.
 func (d *decoder) deadlines(e *accesslog.Entry, a *aggregate.Arrival, attr *keys.Attribution) {
-	question := int64(math.MaxInt64)
+	deadline := int64(math.MaxInt64)
 	if a.Class == keys.Verified && attr.Deadline > 0 {
-		question = attr.Minted*1e6 + int64(attr.Deadline)
+		deadline = attr.Minted*1e6 + int64(attr.Deadline)
 	}
 	if a.Class == keys.Verified && a.Start-attr.Minted*1e6 > int64(d.shared.cfg.Horizon) {
 		a.Flags |= aggregate.Reopening
 	}
-	caller := question
 	if e.Deadline > 0 {
-		caller = min(caller, e.Deadline)
+		deadline = min(deadline, e.Deadline)
+	}
+	// One that is counted from the start cannot have passed by then.
+	if e.Start > deadline {
+		a.Flags |= aggregate.Stale
 	}
 	if d.shared.deadlines {
 		if t, ok := d.shared.callers.timeouts[d.names.peers[d.peer]]; ok {
-			caller = min(caller, e.Start+int64(t))
+			deadline = min(deadline, e.Start+int64(t))
 		}
 	}
-	if e.Start > min(question, absolute(e)) {
-		a.Flags |= aggregate.Stale
-	}
-	if e.Duration >= 0 && e.Start+e.Duration > caller {
+	if e.Duration >= 0 && e.Start+e.Duration > deadline {
 		a.Flags |= aggregate.Expired
 	}
 }
-
-// absolute is a deadline that the record carries as a moment; one that is counted
-// from the start cannot have passed by then.
-func absolute(e *accesslog.Entry) int64 {
-	if e.Deadline > 0 {
-		return e.Deadline
-	}
-	return math.MaxInt64
-}
-
-func outcomeOf(e *accesslog.Entry) aggregate.Outcome { return outcome(e.Status, e.GRPCStatus) }
 
 // outcome reads the status of an answer. A gRPC status decides where there is
 // one; its HTTP equivalents are those of google.rpc.Code.

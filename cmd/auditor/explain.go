@@ -50,10 +50,8 @@ func explain(ctx context.Context, p *program, args []string) (int, error) {
 	if *output != "json" && *output != "text" {
 		return exitUsage, fmt.Errorf("--output %q is unknown: json or text", *output)
 	}
-	if *format != "" && *format != "auto" {
-		if _, err := accesslog.New(accesslog.Config{Format: *format}); err != nil {
-			return exitUsage, fmt.Errorf("--format: %w", err)
-		}
+	if err := checkFormat(*format); err != nil {
+		return exitUsage, err
 	}
 	l, err := load(p, *configFile, false)
 	if err != nil {

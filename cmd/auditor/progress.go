@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -54,4 +55,13 @@ func (b *progress) clear() {
 	if b.p.terminal && !b.drawn.IsZero() {
 		fmt.Fprint(b.p.stderr, "\r\x1b[K")
 	}
+}
+
+// fileSize is the bytes of a file, 0 if it cannot be known before it is read.
+func fileSize(name string) int64 {
+	st, err := os.Stat(name)
+	if err != nil || !st.Mode().IsRegular() {
+		return 0
+	}
+	return st.Size()
 }

@@ -6,10 +6,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/targetside/auditor/aggregate"
-	"github.com/targetside/auditor/ingest/accesslog"
 	"github.com/targetside/auditor/keys"
 	"github.com/targetside/auditor/pipeline"
 )
@@ -45,10 +43,8 @@ func replay(ctx context.Context, p *program, args []string) (int, error) {
 	if !(*most >= 0 && *most <= 1) {
 		return exitUsage, fmt.Errorf("--max-quarantined %v is no share: 0 to 1", *most)
 	}
-	if *format != "" && *format != "auto" {
-		if _, err := accesslog.New(accesslog.Config{Format: *format}); err != nil {
-			return exitUsage, err
-		}
+	if err := checkFormat(*format); err != nil {
+		return exitUsage, err
 	}
 	l, err := load(p, *configFile, false)
 	if err != nil {
@@ -134,13 +130,4 @@ func quarantined(w io.Writer, a *pipeline.Audit, most float64) int {
 		return exitQuarantined
 	}
 	return exitOK
-}
-
-// fileSize is the bytes of a file, 0 if it cannot be known before it is read.
-func fileSize(name string) int64 {
-	st, err := os.Stat(name)
-	if err != nil || !st.Mode().IsRegular() {
-		return 0
-	}
-	return st.Size()
 }

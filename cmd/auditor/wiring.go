@@ -63,6 +63,18 @@ func (l *loaded) ringConfig(limit bool) keys.Config {
 	return k
 }
 
+// checkFormat refuses a --format that there is not. An empty one leaves the
+// configuration's.
+func checkFormat(format string) error {
+	if format == "" || format == "auto" {
+		return nil
+	}
+	if _, err := accesslog.New(accesslog.Config{Format: format}); err != nil {
+		return fmt.Errorf("--format: %w", err)
+	}
+	return nil
+}
+
 // parserConfig says how the records of a source are read.
 func parserConfig(s *config.Source) (accesslog.Config, error) {
 	zone, err := s.Location()
