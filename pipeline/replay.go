@@ -426,7 +426,7 @@ func (r *replayer) order(t *task, sum *shards) {
 		p.ended = true
 		if j := p.joined; j != nil {
 			r.lines += j.extra
-			r.count(accesslog.RejectCut, j.joiner.Pending())
+			r.count(accesslog.RejectCut, len(j.joiner.Pending()))
 			r.count(accesslog.RejectTooLong, j.joiner.Dropped())
 		}
 		return

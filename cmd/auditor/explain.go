@@ -95,18 +95,11 @@ type explainer struct {
 	filled              bool // some file was not empty
 
 	// Of the file being read.
-	name    string
-	readAs  string
-	parser  *accesslog.Parser
-	entry   accesslog.Entry
-	joiner  *accesslog.Joiner // nil where no line can be split
-	waiting [4]part           // by stream, as in streamOf
-}
-
-// part is a run of lines that make one record, and where it begins.
-type part struct {
-	lines        int
-	line, offset int64
+	name   string
+	readAs string
+	parser *accesslog.Parser
+	entry  accesslog.Entry
+	joiner *accesslog.Joiner // nil where no line can be split
 }
 
 // explainPeek is how much of a file is looked at to find its format.
@@ -132,7 +125,7 @@ func (x *explainer) file(ctx context.Context, name string) error {
 	if err := x.begin(name, sample); err != nil {
 		return fmt.Errorf("read %s: %w", f.Name(), err)
 	}
-	at := part{lines: 1, line: 1}
+	at := accesslog.Place{Line: 1}
 	for {
 		if ctx.Err() != nil {
 			return errors.New("interrupted")
@@ -149,19 +142,20 @@ func (x *explainer) file(ctx context.Context, name string) error {
 			if err := x.line(line, at); err != nil {
 				return err
 			}
-			at.line++
-			at.offset += int64(len(rest) - len(after))
+			at.Line++
+			at.Offset += int64(len(rest) - len(after))
 			rest = after
 		}
 		if err := x.out.Flush(); err != nil {
 			return fmt.Errorf("write: %w", err)
 		}
 	}
-	for _, w := range x.waiting {
-		if w.lines > 0 {
-			if err := x.refuse(w, string(accesslog.RejectCut)); err != nil {
-				return err
-			}
+	if x.joiner == nil {
+		return nil
+	}
+	for _, from := range x.joiner.Pending() {
+		if err := x.refuse(from, string(accesslog.RejectCut)); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -194,7 +188,6 @@ func (x *explainer) begin(name string, sample []byte) error {
 	}
 	c.Keys, c.Trace = x.keys.fields, true
 	x.readAs = c.Format
-	x.waiting = [4]part{}
 	if x.joiner = new(accesslog.Joiner); !x.joiner.Needed(sample) {
 		x.joiner = nil
 	}
@@ -229,40 +222,27 @@ func (x *explainer) source(name string) (config.Source, error) {
 }
 
 // line explains the records of one line, once all its parts are there.
-func (x *explainer) line(line []byte, at part) error {
+func (x *explainer) line(line []byte, at accesslog.Place) error {
 	line = bytes.TrimSuffix(line, []byte("\r"))
 	if len(bytes.TrimSpace(line)) == 0 {
 		return nil
 	}
+	parts := 1
 	if x.joiner != nil {
-		w := &x.waiting[streamOf(line)]
-		dropped := x.joiner.Dropped()
-		whole, complete := x.joiner.Line(line)
-		if !complete || w.lines > 0 && len(whole) != len(line) {
-			if w.lines == 0 {
-				*w = at
-			} else {
-				w.lines++
-			}
-			at = *w
-		}
+		dropped, complete := x.joiner.Dropped(), false
+		line, at, parts, complete = x.joiner.LineAt(line, at)
 		if x.joiner.Dropped() > dropped {
-			*w = part{}
 			return x.refuse(at, string(accesslog.RejectTooLong))
 		}
 		if !complete {
 			return nil
 		}
-		if at.lines > 1 {
-			*w = part{}
-		}
-		line = whole
 	}
 	for rest := line; len(rest) > 0; {
 		more, err := x.parser.Parse(rest, &x.entry)
 		if err != nil {
 			if err == accesslog.RejectOther {
-				err = x.print(x.out, &unreadable{File: x.name, Line: at.line, Offset: at.offset, Other: "other_stream"})
+				err = x.print(x.out, &unreadable{File: x.name, Line: at.Line, Offset: at.Offset, Other: "other_stream"})
 			} else {
 				err = x.refuse(at, err.Error())
 			}
@@ -273,7 +253,7 @@ func (x *explainer) line(line []byte, at part) error {
 				}
 			}
 			x.records++
-			err = x.print(x.out, x.record(line, at))
+			err = x.print(x.out, x.record(line, at, parts))
 		}
 		if err != nil {
 			return err
@@ -286,9 +266,9 @@ func (x *explainer) line(line []byte, at part) error {
 	return nil
 }
 
-func (x *explainer) record(line []byte, at part) *explained {
+func (x *explainer) record(line []byte, at accesslog.Place, parts int) *explained {
 	r := explainRecord(&x.entry, x.readAs)
-	r.File, r.Line, r.Offset, r.Parts = x.name, at.line, at.offset, at.lines
+	r.File, r.Line, r.Offset, r.Parts = x.name, at.Line, at.Offset, parts
 	if x.entry.Notes&accesslog.NoteUnwrapped != 0 {
 		r.Envelope = optionalWord(envelopeOf(line))
 	}
@@ -297,9 +277,9 @@ func (x *explainer) record(line []byte, at part) *explained {
 }
 
 // refuse shows a line that is no record.
-func (x *explainer) refuse(at part, reason string) error {
+func (x *explainer) refuse(at accesslog.Place, reason string) error {
 	x.unreadable++
-	return x.print(x.out, &unreadable{File: x.name, Line: at.line, Offset: at.offset, Error: reason})
+	return x.print(x.out, &unreadable{File: x.name, Line: at.Line, Offset: at.Offset, Error: reason})
 }
 
 // end says what could not be read, and with which status to leave.
@@ -317,21 +297,6 @@ func (x *explainer) end(faults []error) (int, error) {
 		return exitFailed, errors.New("no record could be read: is --format right?")
 	}
 	return exitOK, nil
-}
-
-// streamOf numbers the streams that a container runtime may split lines of:
-// Docker's and CRI's, standard output and error.
-func streamOf(line []byte) int {
-	n := 0
-	if len(line) > 0 && line[0] == '{' {
-		n = 2
-		if bytes.Contains(line, []byte(`"stream":"stderr"`)) {
-			n++
-		}
-	} else if bytes.HasPrefix(line[bytes.IndexByte(line, ' ')+1:], []byte("stderr ")) {
-		n++
-	}
-	return n
 }
 
 // envelopeOf names what the record of an unwrapped line lies in.

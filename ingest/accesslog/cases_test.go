@@ -145,8 +145,8 @@ func runCase(t *testing.T, c caseFile) (records []caseRecord, other []string, da
 			line = rest
 		}
 	}
-	if j.Pending() != 0 {
-		t.Errorf("%d lines are still waiting for their last part", j.Pending())
+	if len(j.Pending()) != 0 {
+		t.Errorf("%d lines are still waiting for their last part", len(j.Pending()))
 	}
 	return records, other, damaged
 }

@@ -92,6 +92,7 @@ type Joiner struct {
 
 type pending struct {
 	buf     []byte
+	from    Place
 	parts   int
 	tooLong bool
 }
@@ -121,54 +122,72 @@ func (j *Joiner) Needed(sample []byte) bool {
 	return false
 }
 
+// Place is where a line begins in its source.
+type Place struct {
+	Line   int64 // 1-based
+	Offset int64 // in bytes
+}
+
 // Line takes the next line of the source. complete is false while parts are
 // missing; full is valid until the next call.
 func (j *Joiner) Line(line []byte) (full []byte, complete bool) {
+	full, _, _, complete = j.LineAt(line, Place{})
+	return full, complete
+}
+
+// LineAt is Line for who wants to know where a line of parts begins: from is the
+// place of its first part, parts how many there are so far.
+func (j *Joiner) LineAt(line []byte, at Place) (full []byte, from Place, parts int, complete bool) {
 	switch {
 	case len(line) > 0 && line[0] == '{':
 		d, ok := cutDocker(line)
 		if !ok {
-			return line, true
+			break
 		}
 		s := &j.streams[2]
 		if d.stderr {
 			s = &j.streams[3]
 		}
 		if !d.partial && s.parts == 0 {
-			return line, true
+			break
 		}
 		if s.parts == 0 {
-			s.add([]byte(dockerHead))
+			s.begin(at, []byte(dockerHead))
 		}
 		s.part(d.content)
 		if d.partial {
-			return nil, false
+			return nil, s.from, s.parts, false
 		}
 		s.add(bytes.TrimRight(d.tail, "\r\n"))
 		return j.take(s)
 	case len(line) > 0 && line[0] >= '0' && line[0] <= '9':
 		c, ok := cutCRI(line)
 		if !ok {
-			return line, true
+			break
 		}
 		s, name := &j.streams[0], "stdout F "
 		if c.stderr {
 			s, name = &j.streams[1], "stderr F "
 		}
 		if !c.partial && s.parts == 0 {
-			return line, true
+			break
 		}
 		if s.parts == 0 {
-			s.add(c.head)
+			s.begin(at, c.head)
 			s.add([]byte(name))
 		}
 		s.part(bytes.TrimRight(c.content, "\r\n"))
 		if c.partial {
-			return nil, false
+			return nil, s.from, s.parts, false
 		}
 		return j.take(s)
 	}
-	return line, true
+	return line, at, 1, true
+}
+
+func (s *pending) begin(at Place, head []byte) {
+	s.from = at
+	s.add(head)
 }
 
 func (s *pending) part(b []byte) {
@@ -185,26 +204,25 @@ func (s *pending) add(b []byte) {
 }
 
 // take ends a line of parts.
-func (j *Joiner) take(s *pending) ([]byte, bool) {
-	full, ok := s.buf, !s.tooLong
+func (j *Joiner) take(s *pending) (full []byte, from Place, parts int, complete bool) {
+	full, from, parts, complete = s.buf, s.from, s.parts, !s.tooLong
 	s.buf, s.parts, s.tooLong = s.buf[:0], 0, false
-	if !ok {
+	if !complete {
 		j.dropped++
-		return nil, false
+		return nil, from, parts, false
 	}
-	return full, true
+	return full, from, parts, true
 }
 
-// Pending counts the lines of which the last part has not come: what is left at
-// the end of a source is cut short.
-func (j *Joiner) Pending() int {
-	n := 0
+// Pending is where the lines begin of which the last part has not come: what is
+// left at the end of a source is cut short.
+func (j *Joiner) Pending() (from []Place) {
 	for i := range j.streams {
-		if j.streams[i].parts != 0 {
-			n++
+		if s := &j.streams[i]; s.parts != 0 {
+			from = append(from, s.from)
 		}
 	}
-	return n
+	return from
 }
 
 // Dropped counts the lines that were longer than MaxLine.

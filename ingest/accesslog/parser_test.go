@@ -358,6 +358,7 @@ func TestJoiner(t *testing.T) {
 		`{"log":"31\",\"st\":200}\n","stream":"stdout","time":"2026-03-03T10:15:43.000000001Z"}`,
 		`2026-03-03T10:15:44.000000001Z stdout P {"t":"2026-03-03T10:15:43.900Z","key":"q-8`,
 		`2026-03-03T10:15:44.000000002Z stderr F warn: slow`,
+		`no line of a container`,
 		`2026-03-03T10:15:44.000000003Z stdout F 0","st":200}`,
 		`plain line`,
 		`2026-03-03T10:15:44.000000003Z stderr P {"t":"2026-`,
@@ -367,12 +368,13 @@ func TestJoiner(t *testing.T) {
 		t.Error("needed is wrong")
 	}
 	p := mustNew(t, Config{Format: "json", Keys: []string{"question_key"}})
-	var got []string
-	for _, l := range lines {
-		full, ok := j.Line([]byte(l))
+	var got, where []string
+	for i, l := range lines {
+		full, from, parts, ok := j.LineAt([]byte(l), Place{Line: int64(i + 1)})
 		if !ok {
 			continue
 		}
+		where = append(where, fmt.Sprintf("%d of %d", from.Line, parts))
 		var e Entry
 		if _, err := p.Parse(full, &e); err != nil {
 			got = append(got, "!"+err.Error())
@@ -380,11 +382,14 @@ func TestJoiner(t *testing.T) {
 		}
 		got = append(got, fmt.Sprintf("%s %d", e.Keys[0], e.Status))
 	}
-	if s := strings.Join(got, ", "); s != "q-7731 200, !other_stream, q-80 200, !syntax" {
+	if s := strings.Join(got, ", "); s != "q-7731 200, !other_stream, !syntax, q-80 200, !syntax" {
 		t.Errorf("got %s", s)
 	}
-	if j.Pending() != 1 {
-		t.Errorf("pending %d, want 1", j.Pending())
+	if s := strings.Join(where, ", "); s != "1 of 2, 4 of 1, 5 of 1, 3 of 2, 7 of 1" {
+		t.Errorf("the lines begin at %s", s)
+	}
+	if p := j.Pending(); len(p) != 1 || p[0].Line != 8 {
+		t.Errorf("pending %v, want line 8", p)
 	}
 }
 
@@ -396,8 +401,8 @@ func TestJoinerIsBounded(t *testing.T) {
 			t.Fatal("a part was complete")
 		}
 	}
-	if _, ok := j.Line([]byte("2026-03-03T10:15:44Z stdout F end")); ok || j.Dropped() != 1 || j.Pending() != 0 {
-		t.Errorf("complete %v, dropped %d, pending %d", ok, j.Dropped(), j.Pending())
+	if _, ok := j.Line([]byte("2026-03-03T10:15:44Z stdout F end")); ok || j.Dropped() != 1 || len(j.Pending()) != 0 {
+		t.Errorf("complete %v, dropped %d, pending %d", ok, j.Dropped(), len(j.Pending()))
 	}
 	if cap(j.streams[0].buf) > 2*MaxLine {
 		t.Errorf("holds %d bytes", cap(j.streams[0].buf))
