@@ -83,14 +83,21 @@ func unpackDuration(d uint32) int64 {
 	return 0
 }
 
-// A packed Retry-After is 0 for none and otherwise one more than the value in
-// hundredths of a second, up to almost 11 minutes. Servers ask for whole
-// seconds, or for a date, which is whole seconds too.
-func packRetry(ns int64) uint16 {
+// PackRetry keeps of a Retry-After, in nanoseconds, what a ledger needs: 0 for
+// none (negative), otherwise one more than the value in hundredths of a second, up
+// to almost 11 minutes. Servers ask for whole seconds, or for a date, which is
+// whole seconds too.
+func PackRetry(ns int64) uint16 {
 	if ns < 0 {
 		return 0
 	}
 	return uint16(min(ns/1e7, 65534)) + 1
 }
 
-func unpackRetry(r uint16) (ns int64, asked bool) { return (int64(r) - 1) * 1e7, r != 0 }
+// UnpackRetry is what PackRetry kept, in nanoseconds, -1 for none.
+func UnpackRetry(r uint16) int64 {
+	if r == 0 {
+		return -1
+	}
+	return (int64(r) - 1) * 1e7
+}

@@ -107,7 +107,7 @@ func (l *Ledger) Add(a *Arrival, key []byte, watermark int64) {
 		start: uint32(start - at*second),
 		dur:   packDuration(a.Duration),
 		text:  uint32(a.Text),
-		retry: packRetry(a.RetryAfter),
+		retry: PackRetry(a.RetryAfter),
 		peer:  a.Peer,
 		num:   a.Attempt,
 	}

@@ -23,7 +23,7 @@ func newNaive(in []Arrival, horizon int64) *naive {
 	all := slices.Clone(in)
 	slices.SortStableFunc(all, func(a, b Arrival) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.Log, b.Log), cmp.Compare(packFlags(a.Flags, &a), packFlags(b.Flags, &b)),
-			cmp.Compare(a.Peer, b.Peer), cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(packRetry(a.RetryAfter), packRetry(b.RetryAfter)))
+			cmp.Compare(a.Peer, b.Peer), cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(PackRetry(a.RetryAfter), PackRetry(b.RetryAfter)))
 	})
 	for i, a := range all {
 		if i > 0 && a.Flags&Decidable != 0 && slices.ContainsFunc(all[:i], func(b Arrival) bool {

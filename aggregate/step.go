@@ -109,7 +109,7 @@ func (l *Ledger) repeat(q *question, f *filed, start int64) {
 	if f.flags.outcome() == OutcomeSuccess {
 		e.answered = Outcome(q.state&lastOutcome) != OutcomeSuccess && !l.within(l.arena.seenOf(q, seenSuccess, 0), start)
 	}
-	if wait, asked := unpackRetry(q.retry); asked && !inFlight {
+	if wait := UnpackRetry(q.retry); wait >= 0 && !inFlight {
 		l.returned(q, start < end+wait)
 	}
 }

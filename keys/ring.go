@@ -34,6 +34,18 @@ func (a Accept) Name() string {
 	return a.Scheme
 }
 
+// FieldName returns the canonical name of the record's field in which keys of the
+// scheme stand, "" if there is no such scheme.
+func (a Accept) FieldName() string {
+	switch a.Scheme {
+	case "qk1", "qk2":
+		return "question_key"
+	case "field":
+		return a.Field
+	}
+	return claimedSchemes[a.Scheme].field
+}
+
 // Originator is a party that authors keys.
 type Originator struct {
 	ID       string        // 1 to 32 of a-z, 0-9 and -
@@ -151,11 +163,10 @@ func NewRing(c Config) (*Ring, error) {
 func (r *Ring) addSchemes() (faults []error) {
 	for i, a := range r.accept {
 		r.schemes = append(r.schemes, a.Name())
-		f := keyField{accept: i, qk: [2]int{-1, -1}}
+		f := keyField{accept: i, name: a.FieldName(), qk: [2]int{-1, -1}}
 		version := 0 // of qk1 and qk2, counted from 0
 		switch a.Scheme {
 		case "qk1", "qk2":
-			f.name = "question_key"
 			version = int(a.Scheme[2] - '1')
 			f.qk[version] = i
 		case "field":
@@ -163,14 +174,14 @@ func (r *Ring) addSchemes() (faults []error) {
 				faults = append(faults, fmt.Errorf("accept[%d]: field is not the name of a record field (1 to 128 printable characters without blanks)", i))
 				continue
 			}
-			f.name, f.read = a.Field, freeText
+			f.read = freeText
 		default:
 			s, ok := claimedSchemes[a.Scheme]
 			if !ok {
 				faults = append(faults, fmt.Errorf("accept[%d]: unknown scheme %q; the schemes are %s, or {field: NAME}", i, a.Scheme, strings.Join(Schemes(), ", ")))
 				continue
 			}
-			f.name, f.read = s.field, s.read
+			f.read = s.read
 		}
 		if a.Scheme != "field" && a.Field != "" {
 			faults = append(faults, fmt.Errorf("accept[%d]: scheme %s reads its own field: remove field %q", i, a.Scheme, a.Field))

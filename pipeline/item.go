@@ -23,7 +23,7 @@ type item struct {
 	flags                aggregate.Flags
 	route, peer          uint16 // in the decoder's numbering
 	originator           uint16
-	retry                uint16 // packed Retry-After
+	retry                uint16 // see aggregate.PackRetry
 	attempt, left        uint8
 	class                keys.Class
 	reason               keys.Reason
@@ -43,7 +43,7 @@ func (p *part) add(a *aggregate.Arrival, peer uint16, before int64, key []byte) 
 	it.start, it.log, it.duration, it.before = a.Start, a.Log, a.Duration, before
 	it.question = a.Question
 	it.text, it.flags = uint32(a.Text), a.Flags
-	it.route, it.peer, it.originator, it.retry = a.Route, peer, a.Originator, packRetry(a.RetryAfter)
+	it.route, it.peer, it.originator, it.retry = a.Route, peer, a.Originator, aggregate.PackRetry(a.RetryAfter)
 	it.attempt, it.left = a.Attempt, a.AttemptsLeft
 	it.class, it.reason = a.Class, a.Reason
 	it.outcome, it.departure, it.kind = a.Outcome, a.Departure, a.Kind
@@ -53,27 +53,11 @@ func (p *part) add(a *aggregate.Arrival, peer uint16, before int64, key []byte) 
 
 // arrival is the item as the ledger takes it.
 func (it *item) arrival(a *aggregate.Arrival, routes []uint16, peers []uint8) {
-	a.Start, a.Log, a.Duration, a.RetryAfter = it.start, it.log, it.duration, unpackRetry(it.retry)
+	a.Start, a.Log, a.Duration, a.RetryAfter = it.start, it.log, it.duration, aggregate.UnpackRetry(it.retry)
 	a.Question = it.question
 	a.Text, a.Flags = uint64(it.text), it.flags
 	a.Route, a.Peer, a.Originator = routes[it.route], peers[it.peer], it.originator
 	a.Attempt, a.AttemptsLeft = it.attempt, it.left
 	a.Class, a.Reason = it.class, it.reason
 	a.Outcome, a.Departure, a.Kind = it.outcome, it.departure, it.kind
-}
-
-// A packed Retry-After is 0 for none and otherwise one more than the value in
-// hundredths of a second: as fine, and as much, as the ledger keeps of it.
-func packRetry(ns int64) uint16 {
-	if ns < 0 {
-		return 0
-	}
-	return uint16(min(ns/1e7, 65534)) + 1
-}
-
-func unpackRetry(r uint16) int64 {
-	if r == 0 {
-		return -1
-	}
-	return (int64(r) - 1) * 1e7
 }

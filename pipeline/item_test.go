@@ -41,7 +41,7 @@ func TestItemHoldsTheArrival(t *testing.T) {
 		rest = rest[n:]
 	}
 	for ns, want := range map[int64]int64{-5: -1, 1: 0, 12_345_678: 10_000_000, math.MaxInt64: 655_340_000_000} {
-		if got := unpackRetry(packRetry(ns)); got != want {
+		if got := aggregate.UnpackRetry(aggregate.PackRetry(ns)); got != want {
 			t.Errorf("a Retry-After of %d ns comes out as %d, want %d", ns, got, want)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/targetside/auditor/config"
 	"github.com/targetside/auditor/ingest/accesslog"
+	"github.com/targetside/auditor/keys"
 )
 
 const checkHelp = `Usage: auditor check [--config auditor.yaml]
@@ -261,7 +262,7 @@ func (c *checker) byFormat(s *config.Source, at string) {
 		return // the operator names the fields
 	}
 	for _, a := range c.Keys.Accept {
-		key = key || a.Field != "" || s.Fields[fieldOfScheme(a.Scheme)] != ""
+		key = key || a.Field != "" || s.Fields[keys.Accept{Scheme: a.Scheme}.FieldName()] != ""
 	}
 	if !key {
 		c.warn("%s.format: the default line of %s holds no key that is accepted: every arrival would be unattributable unless the line was extended (see docs/formats.md)", at, s.Format)
@@ -270,12 +271,4 @@ func (c *checker) byFormat(s *config.Source, at string) {
 	if !departure {
 		c.warn("%s.format: the default line of %s shows a departure only by status 499, so an ordinary line proves nothing: append $request_completion", at, s.Format)
 	}
-}
-
-// fieldOfScheme is the field in which keys of a scheme stand.
-func fieldOfScheme(scheme string) string {
-	if scheme == "qk1" || scheme == "qk2" {
-		return "question_key"
-	}
-	return strings.ReplaceAll(scheme, "-", "_")
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/targetside/auditor/ingest/accesslog"
@@ -273,12 +272,9 @@ func newKeyReader(ring *keys.Ring) (*keyReader, error) {
 		return nil
 	}
 	for _, a := range ring.Accepted() {
-		field := strings.ReplaceAll(a.Scheme, "-", "_")
-		switch a.Scheme {
-		case "qk1", "qk2":
-			field, a = "question_key", keys.Accept{Scheme: "idempotency-key"}
-		case "field":
-			field = a.Field
+		field := a.FieldName()
+		if a.Scheme == "qk1" || a.Scheme == "qk2" {
+			a = keys.Accept{Scheme: "idempotency-key"}
 		}
 		if err := add(field, a); err != nil {
 			return nil, err
