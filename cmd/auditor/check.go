@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/targetside/auditor/config"
 	"github.com/targetside/auditor/ingest/accesslog"
@@ -50,7 +51,7 @@ func check(ctx context.Context, p *program, args []string) (int, error) {
 	if _, err := l.pipelineConfig(p.now()); err != nil {
 		return exitFailed, err
 	}
-	c := &checker{loaded: l}
+	c := &checker{loaded: l, now: p.now()}
 	c.identity()
 	c.memory()
 	for i := range l.Sources {
@@ -75,6 +76,7 @@ func check(ctx context.Context, p *program, args []string) (int, error) {
 // checker gathers what is to be said of a configuration that could be read.
 type checker struct {
 	*loaded
+	now      time.Time
 	faults   []string // it cannot be used
 	warnings []string // it is most likely not meant
 	remarks  []string // for the reader of the configuration in force
@@ -211,7 +213,7 @@ func (c *checker) memory() {
 // first lines where there are any, else by its format.
 func (c *checker) source(i int) {
 	s, at := &c.Sources[i], fmt.Sprintf("sources[%d]", i)
-	parser, err := parserConfig(s)
+	parser, err := parserConfig(s, c.now)
 	if err != nil {
 		c.refuse("%s.zone: %v", at, err)
 		return

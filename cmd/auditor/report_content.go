@@ -17,7 +17,6 @@ import (
 // renderOptions says how a report is printed for people.
 type renderOptions struct {
 	Files []string // that were read, as they were named
-	Width int      // columns of text, 80 to 100; 0 is 96
 	// Horizon is the horizon that the report was made with, 0 if it is not to be
 	// said.
 	Horizon time.Duration

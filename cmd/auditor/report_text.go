@@ -10,20 +10,22 @@ import (
 )
 
 const (
-	defaultWidth = 96
-	widest       = 60 // columns of a name where there is room
-	readable     = 20 // columns of a name that other columns are kept for
-	narrowest    = 8  // columns of a name at least
-	indent       = "  "
+	textWidth = 96
+	widest    = 60 // columns of a name where there is room
+	readable  = 20 // columns of a name that other columns are kept for
+	narrowest = 8  // columns of a name at least
+	indent    = "  "
 )
 
 // writeText prints a report for a terminal, without colour: first what an
 // engineer on call has to know, then the tables it is read from.
 func writeText(w io.Writer, r *aggregate.Report, o renderOptions) error {
-	width := defaultWidth
-	if o.Width > 0 {
-		width = min(max(o.Width, 80), 100)
-	}
+	_, err := w.Write(textReport(r, o, textWidth))
+	return err
+}
+
+// textReport keeps to width columns, 80 or more.
+func textReport(r *aggregate.Report, o renderOptions, width int) []byte {
 	var b bytes.Buffer
 	names := make([]string, len(r.Dependencies))
 	for i := range r.Dependencies {
@@ -59,8 +61,7 @@ func writeText(w io.Writer, r *aggregate.Report, o renderOptions) error {
 			wrap(&b, indent, x, width)
 		}
 	}
-	_, err := w.Write(b.Bytes())
-	return err
+	return b.Bytes()
 }
 
 // few joins texts, and says how many more there are where there are many.
