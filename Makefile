@@ -39,7 +39,7 @@ fuzz: ## run every fuzz target for FUZZ (30s) each
 	@$(GO) list ./... | while read -r pkg; do \
 		for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
 			echo "$$pkg $$f"; \
-			$(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZ) $$pkg || exit 1; \
+			$(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZ) -fuzzminimizetime 100x $$pkg || exit 1; \
 		done; \
 	done
 
