@@ -7,8 +7,6 @@ type counter uint8
 
 // What is counted. "First" is the first within the horizon.
 const (
-	// What almost every arrival raises some of stands together, so that counting
-	// one touches little memory.
 	nArrivals counter = iota
 	nVerified
 	nAnswers
@@ -30,7 +28,6 @@ const (
 	nStale
 	nExpired
 	nDeadAnswers // answers that nobody was there to read
-
 	nAfterFlight
 	nClaimed
 	nFirstsClaimed // of nFirsts, those of claimed keys, of questions
@@ -73,9 +70,10 @@ const (
 // over rows, and histograms. The ratios of a report are formed from sums only at
 // the end (see Measure).
 type Counts struct {
-	n [numCounters]uint64
+	tally tally
 	// Nanoseconds in system: of answers for nobody, of all, of repeats.
 	Dead, Busy, Repeat int64
+	n                  [numCounters]uint64 // but for what is still in tally
 
 	// PerQuestion and Spans count questions at their end, FanOut keys that asked
 	// several at theirs, Gaps successive arrivals.
@@ -85,6 +83,13 @@ type Counts struct {
 	// this one it had come last. How many distinct there are over any run of rows
 	// follows from that: see distinct.
 	carried [numDistinct][]Carry
+}
+
+// raise adds one to each of some counters.
+func (c *Counts) raise(ones uint64) {
+	if c.tally.add(ones) {
+		c.tally.empty(&c.n)
+	}
 }
 
 // Carry counts what had come last Rows rows earlier.

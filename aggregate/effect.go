@@ -12,7 +12,7 @@ type effect struct {
 	dims Dims
 	tick int64
 
-	ones uint64 // bits of the counters that go up by one, in every view
+	ones uint64 // the counters that go up by one, in every view, as bits
 
 	dead, busy, repeat int64
 
@@ -25,9 +25,12 @@ type effect struct {
 	gap         int64  // since the previous arrival
 	gapAt       uint32 // its bucket
 	// For each distinct that the arrival is of: when it had come last, in all and
-	// by the same peer.
-	is    uint8 // bits by distinct
-	prior [numDistinct][2]prior
+	// by the same peer. firsts has the counters of those that had not come at all,
+	// again the distincts of the others.
+	is     uint8 // bits by distinct
+	prior  [numDistinct][2]prior
+	firsts [2]uint64
+	again  [2]uint8
 }
 
 // has marks the arrival as one of a distinct that nothing earlier is known of.
@@ -56,10 +59,6 @@ func (e *effect) saw(d distinct, tick int64, peer uint8) {
 		e.prior[d][1].saw(tick)
 	}
 }
-
-// The counters that an arrival can raise by itself are fewer than the bits of
-// effect.ones.
-var _ [64 - nFirsts]struct{}
 
 // bit is 1 for true. The compiler makes no jump of it: which counters an arrival
 // raises cannot be predicted.
@@ -91,7 +90,7 @@ func (e *effect) begin(dims Dims, tick int64, f *filed) {
 	e.busy = unpackDuration(f.dur)
 	e.dead, e.repeat = e.busy*int64(bit(dead)), 0
 	e.known, e.claimed, e.failedFirst, e.original, e.answered = false, false, false, false, false
-	e.is = 0
+	e.is, e.firsts, e.again = 0, [2]uint64{}, [2]uint8{}
 	e.ones = 1<<nArrivals |
 		bit(gone)<<(nDepartures+counter(departure)) |
 		bit(flags&Visible != 0)<<nVisible |
@@ -148,11 +147,26 @@ func (e *effect) settled() {
 	e.repeat = e.busy * int64(bit(!e.original))
 	e.is |= uint8(bit(e.failedFirst)) << withFailedFirst
 	e.ones |= bit(e.original)<<nOriginals | bit(e.failedFirst)<<nFailedArrivals | bit(e.answered)<<nAnswered
+	for is := e.is; is != 0; is &= is - 1 {
+		d := distinct(bits.TrailingZeros8(is))
+		for by := range e.firsts {
+			some := bit(e.prior[d][by].some)
+			e.firsts[by] |= (some ^ 1) << (nFirsts + counter(d))
+			e.again[by] |= uint8(some) << d
+		}
+	}
+	for by, firsts := range e.firsts {
+		e.firsts[by] |= firsts >> (nFirsts + counter(theQuestions)) & bit(e.claimed) << nFirstsClaimed
+	}
 }
 
-// add books the effect in a row of a view, but for the counters that go up by one
-// in every view.
+// add books the effect in a row of a view.
 func (c *Counts) add(e *effect, v *View) {
+	by := 0
+	if v.ByPeer {
+		by = 1
+	}
+	c.raise(e.ones | e.firsts[by])
 	c.Busy += e.busy
 	c.Dead += e.dead
 	if !e.known {
@@ -162,19 +176,12 @@ func (c *Counts) add(e *effect, v *View) {
 		c.Repeat += e.repeat
 		c.Gaps.add(e.gapAt, e.gap)
 	}
-	by := 0
-	if v.ByPeer {
-		by = 1
+	if v.Every == 0 {
+		return
 	}
-	for is := e.is; is != 0; is &= is - 1 {
-		d := distinct(bits.TrailingZeros8(is))
-		p := &e.prior[d][by]
-		if !p.some {
-			c.n[nFirsts+counter(d)]++
-			if d == theQuestions && e.claimed {
-				c.n[nFirstsClaimed]++
-			}
-		} else if back := v.rowsBetween(p.tick, e.tick); back > 0 {
+	for again := e.again[by]; again != 0; again &= again - 1 {
+		d := distinct(bits.TrailingZeros8(again))
+		if back := v.rowsBetween(e.prior[d][by].tick, e.tick); back > 0 {
 			x := Carry{Rows: back, N: 1}
 			if e.claimed {
 				x.Claimed = 1
@@ -184,12 +191,9 @@ func (c *Counts) add(e *effect, v *View) {
 	}
 }
 
-// rowsBetween is how many rows of the view lie between two ticks.
+// rowsBetween is how many rows of a view with Every lie between two ticks.
 func (v *View) rowsBetween(from, to int64) int64 {
-	switch {
-	case v.Every == 0:
-		return 0
-	case v.Every == 1:
+	if v.Every == 1 {
 		return to - from
 	}
 	return floorDiv(to, v.Every) - floorDiv(from, v.Every)

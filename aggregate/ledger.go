@@ -3,7 +3,6 @@ package aggregate
 import (
 	"container/heap"
 	"math"
-	"math/bits"
 
 	"github.com/targetside/auditor/keys"
 )
@@ -33,7 +32,6 @@ type Ledger struct {
 	perSecond int    // room to give the events of a second
 	touched   uint64 // keeps fetch from being optimised away
 	e         effect
-	booked    []*Counts // the rows of the effect, by view
 }
 
 // Stats are what a ledger dropped or moved, and what it holds.
@@ -60,7 +58,6 @@ func NewLedger(cfg Config) *Ledger {
 		ticks: map[int64]*tick{}, long: map[uint64]struct{}{}, table: newQuestions(), worst: newWorst(cfg.Worst),
 		stats: Stats{First: math.MaxInt64, Last: math.MinInt64, LastLog: math.MinInt64},
 	}
-	l.booked = make([]*Counts, len(cfg.Views))
 	for i, v := range cfg.Views {
 		l.views = append(l.views, rows{number: i, view: v, buckets: map[int64]*rowSet{}})
 	}
@@ -262,16 +259,8 @@ func (l *Ledger) seen(at, log int64) {
 // book adds the effect at hand to the row of every view.
 func (l *Ledger) book() {
 	for i := range l.views {
-		l.booked[i] = l.views[i].row(l.e.tick, l.e.dims)
-	}
-	for ones := l.e.ones; ones != 0; ones &= ones - 1 {
-		k := bits.TrailingZeros64(ones)
-		for _, c := range l.booked {
-			c.n[k]++
-		}
-	}
-	for i, c := range l.booked {
-		c.add(&l.e, &l.views[i].view)
+		v := &l.views[i]
+		v.row(l.e.tick, l.e.dims).add(&l.e, &v.view)
 	}
 }
 

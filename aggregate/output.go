@@ -158,6 +158,7 @@ func (r *rows) emit(to int64, out *[]Row) {
 			for i, list := range g {
 				for j, c := range list {
 					if c != nil {
+						c.tally.empty(&c.n)
 						*out = append(*out, Row{View: r.number, From: from, To: end, Dims: r.view.dims(i, j), Wide: wide, Counts: c})
 					}
 				}
