@@ -98,7 +98,7 @@ type Carry struct {
 	N, Claimed uint64
 }
 
-func carry(list []Carry, c Carry) []Carry {
+func addCarry(list []Carry, c Carry) []Carry {
 	for i := range list {
 		if list[i].Rows == c.Rows {
 			list[i].N += c.N
@@ -136,7 +136,7 @@ func (c *Counts) Merge(o *Counts) {
 	c.Gaps.merge(&o.Gaps)
 	for d := range o.carried {
 		for _, x := range o.carried[d] {
-			c.carried[d] = carry(c.carried[d], x)
+			c.carried[d] = addCarry(c.carried[d], x)
 		}
 	}
 }
@@ -152,6 +152,21 @@ func (c *Counts) Settle(back int64) {
 			b.Rows = 1
 			c.carried[d] = append(list[:0], b)
 		}
+	}
+}
+
+// Coarsen makes a row of a coarser view of one of a finer: at is the number of the
+// row, and factor finer rows make a coarser. What had come last within the
+// coarser row vanishes from the carries. Rows so made may be merged.
+func (c *Counts) Coarsen(at, factor int64) {
+	for d, list := range c.carried {
+		var out []Carry
+		for _, x := range list {
+			if x.Rows = floorDiv(at, factor) - floorDiv(at-x.Rows, factor); x.Rows > 0 {
+				out = addCarry(out, x)
+			}
+		}
+		c.carried[d] = out
 	}
 }
 

@@ -186,7 +186,7 @@ func (c *Counts) add(e *effect, v *View) {
 			if e.claimed {
 				x.Claimed = 1
 			}
-			c.carried[d] = carry(c.carried[d], x)
+			c.carried[d] = addCarry(c.carried[d], x)
 		}
 	}
 }
