@@ -24,6 +24,7 @@ var allowed = map[string][]string{
 	"ingest/accesslog": {},
 	"keys":             {},
 	"pipeline":         {"aggregate", "aggregate/budget", "ingest", "ingest/accesslog", "keys"},
+	"store":            {"aggregate", "migrations"},
 	"examples":         {},
 	"examples/record":  {},
 	"bench/gen":        {},

@@ -1,0 +1,139 @@
+// Package store keeps rows at rest: the counts of each tick, their roll-ups, what
+// was read, and where sources without a broker stopped.
+//
+// Promises:
+//   - Rows replace and never add. A row is named by its resolution, time,
+//     dimensions, scope and late block; of two rows with one name the one with
+//     the higher rules, and then the higher version, stays, whichever came last.
+//     So a write may be repeated, a crashed owner's may come late, and a rebuilt
+//     row may be written again: nothing is counted twice.
+//   - A write is all there or not at all. An error does not say which: whoever
+//     gets one writes the same again.
+//   - Of each scope and tick only the highest rules are ever returned: a row that
+//     the newer rules no longer have is gone.
+//   - Ranges are exact: roll-ups carry what distinct counts need.
+//
+// The rows are those of the aggregate package; what a key or a record is, the
+// store does not know. Key texts come as hashes.
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/targetside/auditor/aggregate"
+)
+
+// Resolution is the length of a row in seconds.
+type Resolution int64
+
+// The resolutions. Ticks are written; the others are made of them.
+const (
+	Tick       Resolution = 1
+	TenSeconds Resolution = 10
+	Minute     Resolution = 60
+	Hour       Resolution = 3600
+)
+
+// Family says what the rows of one kind have besides dependency and route.
+type Family uint8
+
+// The families of rows.
+const (
+	ByOriginator Family = iota
+	ByPeer
+)
+
+// Row is one row. A row of a whole dependency (Wide) holds what belongs to none
+// of its routes; its Route is empty.
+type Row struct {
+	Family     Family
+	At         int64 // Unix seconds, a multiple of its resolution
+	Scope      string
+	LateBlock  int64 // of late records: their partition's block of offsets; OnTime for all others
+	Dependency string
+	Route      string
+	Name       string // of the originator or the peer
+	Wide       bool
+	// Rules are those that the scope's records were read by, Version how many of
+	// its records the row may depend on.
+	Rules   uint32
+	Version uint64
+	// Open says that the tick was not closed when the row was written.
+	Open   bool
+	Counts *aggregate.Counts
+}
+
+// OnTime is the LateBlock of rows that are not of late records.
+const OnTime = -1
+
+// Range is a run of records of one partition: offsets From up to To, not
+// included.
+type Range struct {
+	Partition string
+	From, To  int64
+}
+
+// Question is a question stored by itself, under the hash of its key.
+type Question struct {
+	KeyHash     [16]byte
+	Scope       string
+	Dependency  string
+	Route       string
+	Originator  string
+	Peers       []string
+	First, Last time.Time
+	Arrivals    uint32
+}
+
+// Write is what one scope found, to be stored together.
+type Write struct {
+	Scope string
+	Rules uint32
+	Rows  []Row // of ticks
+	// Closed is the tick before which all ticks of the scope are closed: no row
+	// of them will come any more but those of late blocks. Roll-ups of buckets
+	// that end at or before it are made with the write; a late row makes those
+	// that it falls in anew.
+	Closed    int64
+	Counted   []Range
+	Questions []Question
+}
+
+// Query asks for the rows of a family from From up to To, not included, both
+// multiples of Resolution. An empty Dependency, Route or Name asks for all.
+type Query struct {
+	Family     Family
+	Resolution Resolution
+	From, To   int64
+	Dependency string
+	Route      string
+	Name       string
+	// Limit bounds the rows returned; more is ErrTooMany.
+	Limit int
+}
+
+// Store keeps what daemons write. Its methods may be called from any goroutine.
+type Store interface {
+	Write(ctx context.Context, w *Write) error
+	// Rows returns rows in order of At, and of one At by all else that names
+	// them: those of all scopes and late blocks, for whoever asks to merge.
+	Rows(ctx context.Context, q Query) ([]Row, error)
+	// Questions returns what is known of a key, the latest first, at most limit.
+	Questions(ctx context.Context, keyHash [16]byte, limit int) ([]Question, error)
+	// Counted returns what was counted of a partition, as few ranges as can be,
+	// in order.
+	Counted(ctx context.Context, partition string) ([]Range, error)
+	// Closed returns, by scope, the tick before which all is final.
+	Closed(ctx context.Context) (map[string]int64, error)
+	// NextRules takes the next version of rules for a scope; it starts at 1.
+	NextRules(ctx context.Context, scope string) (uint32, error)
+	// Load and Save keep the states of sources; see ingest.Positions.
+	Load(ctx context.Context, name string) ([]byte, error)
+	Save(ctx context.Context, name string, state []byte) error
+	// Expire deletes what is older than its retention.
+	Expire(ctx context.Context, now time.Time, retention map[Resolution]time.Duration) error
+	// Check says whether the store can be written to.
+	Check(ctx context.Context) error
+	Close() error
+}
