@@ -141,6 +141,9 @@ type Config struct {
 	// question, fan-out) in the tick of its last arrival, as a report wants it,
 	// instead of the tick in which it is forgotten.
 	EndAtLast bool
+	// Live makes the ledger tell of arrivals before their ticks are closed, in
+	// beats; Output.Seconds, which a report is made of, then stays empty.
+	Live bool
 	// Worst is how many of the questions with the most arrivals are kept.
 	Worst int
 	// KeyHash gives the hash under which a key may be shown; needed with Worst.

@@ -24,10 +24,12 @@ type Ledger struct {
 	worst worst
 	stats Stats
 
-	order []uint64            // scratch of sorting
-	from  [1e9>>20 + 2]uint32 // likewise
-	spare []*tick
-	pages []*page
+	order   []uint64            // scratch of sorting
+	from    [1e9>>20 + 2]uint32 // likewise
+	spare   []*tick
+	settle  func(t *tick, x, by uint64, why fate) // dropped
+	pending map[uint32]pending                    // by question, with Config.Live
+	pages   []*page
 
 	perSecond int    // room to give the events of a second
 	touched   uint64 // keeps fetch from being optimised away
@@ -58,6 +60,7 @@ func NewLedger(cfg Config) *Ledger {
 		ticks: map[int64]*tick{}, long: map[uint64]struct{}{}, table: newQuestions(), worst: newWorst(cfg.Worst),
 		stats: Stats{First: math.MaxInt64, Last: math.MinInt64, LastLog: math.MinInt64},
 	}
+	l.settle, l.pending = l.dropped, map[uint32]pending{}
 	for i, v := range cfg.Views {
 		l.views = append(l.views, rows{number: i, view: v, buckets: map[int64]*rowSet{}})
 	}
@@ -169,6 +172,10 @@ func (l *Ledger) Finish(out *Output) {
 
 func (l *Ledger) closeTick(t *tick, out *Output) {
 	l.closed = t.at
+	if l.cfg.Live {
+		l.beat(t, out)
+		out.Ticks = append(out.Ticks, Filed{t.at, t.n})
+	}
 	l.stepAll(t)
 	for i := t.due; i != none; {
 		q := l.table.at(i)
@@ -177,7 +184,7 @@ func (l *Ledger) closeTick(t *tick, out *Output) {
 			l.watch(i, q, due)
 		} else {
 			if q.n > 0 {
-				l.endEpisode(q, t.at)
+				l.endEpisode(i, q, t.at)
 			}
 			q.due = none
 			if q.open == 0 {
@@ -267,7 +274,7 @@ func (l *Ledger) book() {
 // written notes that a record was written. A record that comes after its second
 // has been handed out is in no second any more; only late ones are.
 func (l *Ledger) written(log int64, d Dims, kind Event) {
-	if at := tickOf(log); at >= l.closed {
+	if at := tickOf(log); at >= l.closed && !l.cfg.Live {
 		t := l.tick(at)
 		if t.written == nil {
 			t.written = make([]Event, 0, l.perSecond)

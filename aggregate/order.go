@@ -103,13 +103,45 @@ func (l *Ledger) fetch(t *tick, order []uint64) (rest []uint64) {
 // stepTied steps arrivals with one start. Copies of one record are among these,
 // and so are the several records of one request.
 func (l *Ledger) stepTied(t *tick, tied []uint64) {
-	at := func(x uint64) *filed { return t.arrival(uint32(x)) }
-	if strangers(t, tied) {
-		for _, x := range tied {
-			l.step(t, at(x))
-		}
-		return
+	for _, x := range l.kept(t, tied, l.settle) {
+		l.step(t, t.arrival(uint32(x)))
 	}
+}
+
+// fate is what becomes of an arrival that is filed beside others like it.
+type fate uint8
+
+const (
+	interim     fate = iota // a later record of the same request knows more
+	duplicate               // the shipper sent the record again
+	undecidable             // equal, and nothing proves a copy: counted
+)
+
+// dropped settles the fate of an arrival for good.
+func (l *Ledger) dropped(t *tick, x, _ uint64, why fate) {
+	f := t.arrival(uint32(x))
+	switch why {
+	case undecidable:
+		l.stats.Undecidable++
+		return
+	case interim:
+		l.stats.Interim++
+	default:
+		if f.flags&Head != 0 {
+			l.stats.Duplicates++
+		}
+	}
+	l.release(f)
+}
+
+// kept returns those of some arrivals with one start that count, in the order in
+// which they do, and reports the others, each with the one that stands for it. It
+// uses the memory of tied.
+func (l *Ledger) kept(t *tick, tied []uint64, report func(t *tick, x, by uint64, why fate)) []uint64 {
+	if strangers(t, tied) {
+		return tied
+	}
+	at := func(x uint64) *filed { return t.arrival(uint32(x)) }
 	slices.SortFunc(tied, func(x, y uint64) int {
 		a, b := at(x), at(y)
 		return cmp.Or(cmp.Compare(a.text>>PairShift, b.text>>PairShift), cmp.Compare(a.flags.kind(), b.flags.kind()),
@@ -124,9 +156,8 @@ func (l *Ledger) stepTied(t *tick, tied []uint64) {
 				if p.text>>PairShift != f.text>>PairShift || p.owner != f.owner || p.peer != f.peer {
 					break
 				}
-				l.stats.Interim++
-				l.release(p)
-				kept[len(kept)-1] = x // the later kind knows more
+				report(t, kept[len(kept)-1], x, interim)
+				kept[len(kept)-1] = x
 				continue
 			case p.text != f.text || p.num != f.num || p.flags.kind() != f.flags.kind():
 			case p.length(l) != f.length(l) || p.peer != f.peer:
@@ -134,22 +165,17 @@ func (l *Ledger) stepTied(t *tick, tied []uint64) {
 				if p.flags&f.flags&Decidable == 0 || !f.long(l) {
 					break
 				}
-				if f.flags&Head != 0 {
-					l.stats.Duplicates++
-				}
+				last := &kept[len(kept)-1]
 				if p.flags&late != 0 {
-					kept[len(kept)-1], f = x, p // the one that was in time stays
+					*last, x = x, *last // the one that was in time stays
 				}
-				l.release(f)
+				report(t, x, *last, duplicate)
 				continue
 			case p.flags != f.flags || p.owner != f.owner:
 			case f.flags&Decidable == 0:
-				l.stats.Undecidable++
+				report(t, x, kept[len(kept)-1], undecidable)
 			default:
-				if f.flags&Head != 0 {
-					l.stats.Duplicates++
-				}
-				l.release(f)
+				report(t, x, kept[len(kept)-1], duplicate)
 				continue
 			}
 		}
@@ -160,9 +186,7 @@ func (l *Ledger) stepTied(t *tick, tied []uint64) {
 		return cmp.Or(cmp.Compare(a.length(l), b.length(l)), cmp.Compare(a.flags, b.flags),
 			cmp.Compare(a.peer, b.peer), cmp.Compare(a.num, b.num), cmp.Compare(a.retry, b.retry), cmp.Compare(a.dur, b.dur))
 	})
-	for _, x := range kept {
-		l.step(t, at(x))
-	}
+	return kept
 }
 
 // strangers says that no two of a few arrivals can have to do with each other:

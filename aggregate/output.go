@@ -13,6 +13,14 @@ type Output struct {
 	Rows    []Row
 	Seconds []Second
 	Worst   []Worst
+	Beats   []Beat  // with Config.Live
+	Ticks   []Filed // closed ticks, with Config.Live
+}
+
+// Filed is how many records were filed in a tick, copies included.
+type Filed struct {
+	At int64
+	N  uint32
 }
 
 // Row is one row of a view: ticks From up to To, not included.

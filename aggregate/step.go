@@ -21,6 +21,7 @@ func (l *Ledger) stepQuestion(i uint32, f *filed, at int64) {
 	if family := l.table.family(q.id.Key); family != nil {
 		family.arrived(q, start, l.cfg.Horizon, l.fanReport(q, at))
 	}
+	l.counted(i, start)
 	q.last, q.length, q.retry = start, packDuration(f.length(l)), f.retry
 	q.peer, q.num, q.left = f.peer, f.num, f.flags.left()
 	q.state = q.state&^ofLast | uint8(f.flags.outcome())
@@ -39,7 +40,7 @@ func (l *Ledger) stepQuestion(i uint32, f *filed, at int64) {
 func (l *Ledger) original(i uint32, q *question, f *filed, start int64) {
 	at := tickOf(start)
 	if q.n > 0 {
-		l.endEpisode(q, at)
+		l.endEpisode(i, q, at)
 	} else {
 		l.watch(i, q, tickOf(start+l.cfg.Horizon))
 	}
@@ -292,7 +293,7 @@ func (l *Ledger) returned(q *question, early bool) {
 
 // endEpisode counts what is known of a question only when it is over. now is the
 // tick in which that is found.
-func (l *Ledger) endEpisode(q *question, now int64) {
+func (l *Ledger) endEpisode(i uint32, q *question, now int64) {
 	var peers []uint8 // where there were several
 	for w := l.arena.records(q); len(w) > 0; w = w[2:] {
 		if r := (record{w[:2]}); r.property() == seenPeer {
@@ -328,6 +329,7 @@ func (l *Ledger) endEpisode(q *question, now int64) {
 	}
 	l.arena.forget(q)
 	q.n = 0
+	l.ended(i, q)
 }
 
 // bookFan counts a fan-out that has come to its end.

@@ -8,6 +8,7 @@ type tick struct {
 	at      int64
 	filed   []*page
 	n       uint32 // arrivals in filed
+	told    uint32 // of them, those that beats told of
 	due     uint32 // head of the list of questions
 	written []Event
 	long    []uint64 // of Ledger.long, to be forgotten
