@@ -1,5 +1,7 @@
 package aggregate
 
+import "github.com/targetside/auditor/keys"
+
 // An arrival is late when its partition had, before it, a record written a whole
 // lateness after its tick. Its tick may be closed by then; what is counted of it
 // goes into rows of that tick all the same.
@@ -20,6 +22,75 @@ func (l *Ledger) countLate(f *filed, at, log int64) {
 	}
 	l.seen(at, log)
 	l.countUnattributable(f, at, log)
+}
+
+// LateArrival is a late arrival as it is counted in rows of its own.
+type LateArrival struct {
+	Tick int64
+	Dims Dims
+	Beat
+}
+
+// AddLate takes an arrival that is late, with Config.Live: instead of Add, which
+// would file it in rows that a rebuilt ledger might fill otherwise. What it counts
+// goes to out.Late, unless it copies the record of a long request.
+func (l *Ledger) AddLate(a *Arrival, out *Output) {
+	start, flags := l.cfg.counted(a)
+	at := tickOf(start)
+	f := filed{
+		start: uint32(start - at*second), dur: packDuration(a.Duration), owner: uint32(a.Route)<<8 | uint32(keys.Late),
+		text: uint32(a.Text), retry: PackRetry(a.RetryAfter), peer: a.Peer, num: a.Attempt,
+	}
+	if a.Class == keys.Unattributable {
+		f.owner = uint32(a.Route)<<8 | uint32(a.Reason)
+	}
+	f.flags = packFlags(flags|unattributable|late, a)
+	log := at*second + int64(f.start) + f.length(l)
+	if f.long(l) && f.flags&Decidable != 0 {
+		if _, copied := l.long[f.copyKey(l, at)]; copied {
+			if f.flags&Head != 0 {
+				l.stats.Duplicates++
+			}
+			return
+		}
+		l.keepLong(&f, at, log)
+	}
+	l.stats.Late++
+	if f.flags&clamped != 0 {
+		l.stats.Clamped++
+	}
+	l.seen(at, log)
+	e := &l.e
+	e.begin(Dims{Route: a.Route, Peer: a.Peer}, at, &f)
+	e.unattributed(keys.Reason(f.owner))
+	b := Beat{Second: tickOf(log), Dims: e.dims, ones: e.ones, Dead: e.dead, Busy: e.busy}
+	out.Beats = append(out.Beats, b)
+	out.Late = append(out.Late, LateArrival{at, e.dims, b})
+}
+
+// Tick is the tick that an arrival is counted in.
+func (c *Config) Tick(a *Arrival) int64 {
+	start, _ := c.counted(a)
+	return tickOf(start)
+}
+
+// Late says that an arrival of a tick is late for a partition with that watermark.
+func (c *Config) Late(tick, watermark int64) bool { return tick*second+c.Lateness <= watermark }
+
+// counted is the time at which an arrival is counted, and its flags.
+func (c *Config) counted(a *Arrival) (start int64, flags Flags) {
+	start, flags = a.Start, a.Flags&^(clamped|unattributable|late)
+	if floor := a.Log - (c.Lateness - c.margin()); start < floor {
+		start, flags = floor, flags|clamped
+	}
+	return start, flags
+}
+
+// Book adds what a late arrival counts to a row.
+func (c *Counts) Book(a *LateArrival) {
+	c.raise(a.ones)
+	c.Dead += a.Beat.Dead
+	c.Busy += a.Beat.Busy
 }
 
 // long says that a request took so long that copies of its record may come,

@@ -88,10 +88,7 @@ func (l *Ledger) Stats() Stats {
 // or more, and came within the lateness of that request's record, it is the
 // shipper's duplicate all the same.
 func (l *Ledger) Add(a *Arrival, key []byte, watermark int64) {
-	start, flags := a.Start, a.Flags&^(clamped|unattributable|late)
-	if floor := a.Log - (l.cfg.Lateness - l.margin); start < floor {
-		start, flags = floor, flags|clamped
-	}
+	start, flags := l.cfg.counted(a)
 	at := tickOf(start)
 	class, reason := a.Class, a.Reason
 	if at*second+l.cfg.Lateness <= watermark || at < l.closed {

@@ -94,7 +94,9 @@ func sumsOf(m map[Dims]*Sums, d Dims) *Sums {
 
 // byArrival leaves out what only a question's history tells.
 func byArrival(t Totals) Totals {
-	t.OrphanAttempts, t.RetryEarly, t.Overspent, t.NotDecremented, t.Increased = 0, 0, 0, 0, 0
+	t.OrphanAttempts, t.Reopened, t.RetryReturned, t.RetryEarly = 0, 0, 0, 0
+	t.Overspent, t.NotDecremented, t.Increased = 0, 0, 0
+	t.AfterGone, t.AfterError, t.AfterOverload, t.AfterSuccess, t.AfterInFlight = 0, 0, 0, 0, 0
 	return t
 }
 

@@ -13,8 +13,12 @@ type Output struct {
 	Rows    []Row
 	Seconds []Second
 	Worst   []Worst
-	Beats   []Beat  // with Config.Live
-	Ticks   []Filed // closed ticks, with Config.Live
+
+	// With Config.Live: what is told before ticks are closed, the closed ones, and
+	// late arrivals.
+	Beats []Beat
+	Ticks []Filed
+	Late  []LateArrival
 }
 
 // Filed is how many records were filed in a tick, copies included.

@@ -1,10 +1,6 @@
 package aggregate
 
-import (
-	"math/bits"
-
-	"github.com/targetside/auditor/keys"
-)
+import "math/bits"
 
 // Sums are the plain sums of some beats: what adds over seconds, shards and
 // scopes.
@@ -38,20 +34,27 @@ func (s *Sums) Merge(o *Sums) {
 	s.dead, s.busy, s.repeat = s.dead+o.dead, s.busy+o.busy, s.repeat+o.repeat
 }
 
+// AddCounts adds the plain sums of a row.
+func (s *Sums) AddCounts(c *Counts) {
+	c.tally.empty(&c.n)
+	for i, n := range c.n {
+		s.n[i] += n
+	}
+	s.dead, s.busy, s.repeat = s.dead+c.Dead, s.busy+c.Busy, s.repeat+c.Repeat
+}
+
 // Totals are sums by name. docs/definitions.md says what each counts; seconds are
 // of time in system.
 type Totals struct {
-	Arrivals, Verified, Claimed        uint64
-	Unattributable                     [keys.NumReasons]uint64 // by reason
-	Originals, Repeats, OrphanAttempts uint64
-	Answers, DeadAnswers, Visible      uint64
-	Success, Good, Refused, Expired    uint64
-	Departures                         [numDepartures]uint64 // by Departure
-	Stale, RetryAsked, RetryEarly      uint64
-	Overspent, NotDecremented          uint64
-	Increased                          uint64
-	DeadSeconds, BusySeconds           float64
-	RepeatSeconds                      float64
+	Arrivals, Verified, Claimed                                       uint64
+	Unattributable                                                    Unattributable
+	Originals, Repeats, OrphanAttempts, Reopened                      uint64
+	Answers, DeadAnswers, Visible, Success, Good, Refused, Expired    uint64
+	UndeliveredAnswer, DuringResponse, BeforeResponse, UnknownPoint   uint64
+	RetryAsked, RetryReturned, RetryEarly                             uint64
+	StaleArrivals, Overspent, NotDecremented, Increased               uint64
+	AfterGone, AfterError, AfterOverload, AfterSuccess, AfterInFlight uint64
+	DeadSeconds, BusySeconds, RepeatSeconds                           float64
 }
 
 // Totals returns the sums by name.
@@ -69,22 +72,21 @@ func (c *Counts) Totals() Totals {
 func totals(n *[numCounters]uint64, dead, busy, repeat int64) Totals {
 	t := Totals{
 		Arrivals: n[nArrivals], Verified: n[nVerified], Claimed: n[nClaimed],
-		Originals: n[nOriginals], Repeats: n[nVerified] + n[nClaimed] - n[nOriginals], OrphanAttempts: n[nOrphanAttempts],
+		Originals: n[nOriginals], Repeats: n[nVerified] + n[nClaimed] - n[nOriginals],
+		OrphanAttempts: n[nOrphanAttempts], Reopened: n[nReopened],
 		Answers: n[nAnswers], DeadAnswers: n[nDeadAnswers], Visible: n[nVisible],
 		Success: n[nSuccess], Good: n[nGood], Refused: n[nRefused], Expired: n[nExpired],
-		Stale: n[nStale], RetryAsked: n[nRetryAsked], RetryEarly: n[nRetryEarly],
-		Overspent: n[nOverspent], NotDecremented: n[nNotDecremented], Increased: n[nIncreased],
+		UndeliveredAnswer: n[nDepartures+counter(UndeliveredAnswer)], DuringResponse: n[nDepartures+counter(DuringResponse)],
+		BeforeResponse: n[nDepartures+counter(BeforeResponse)], UnknownPoint: n[nDepartures+counter(UnknownPoint)],
+		RetryAsked: n[nRetryAsked], RetryReturned: n[nRetryReturned], RetryEarly: n[nRetryEarly],
+		StaleArrivals: n[nStale], Overspent: n[nOverspent], NotDecremented: n[nNotDecremented], Increased: n[nIncreased],
+		AfterGone: n[nAfterGone], AfterError: n[nAfterError], AfterOverload: n[nAfterOverload],
+		AfterSuccess: n[nAfterSuccess], AfterInFlight: n[nAfterFlight],
 		DeadSeconds: float64(dead) / 1e9, BusySeconds: float64(busy) / 1e9, RepeatSeconds: float64(repeat) / 1e9,
 	}
-	copy(t.Unattributable[:], n[nUnattributable:])
-	copy(t.Departures[:], n[nDepartures:])
-	return t
-}
-
-// AllUnattributable is the sum over the reasons.
-func (t *Totals) AllUnattributable() (n uint64) {
-	for _, x := range t.Unattributable {
-		n += x
+	copy(t.Unattributable.Reasons[:], n[nUnattributable:])
+	for _, x := range t.Unattributable.Reasons {
+		t.Unattributable.Total += x
 	}
-	return n
+	return t
 }

@@ -26,6 +26,7 @@ type batch struct {
 	samples     []Quarantined
 	routes      []routeName // new to the decoder since its previous batch
 	peers       []string
+	trace       trace // of a daemon's
 }
 
 // Quarantined locates a line that could not be read. Of the line itself it says
@@ -58,6 +59,9 @@ type decoder struct {
 	peer    uint16
 	key     []byte
 	before  int64
+
+	live bool  // a daemon's: late arrivals are kept apart
+	mark int64 // its partition's watermark before the block
 }
 
 // shared is what all decoders read and none writes.
@@ -77,6 +81,9 @@ type shared struct {
 	claimedAt  uint16 // the first originator number of claimed keys
 	latest     int64  // the largest log time that is not from the future
 	spare      chan *batch
+	discs      map[string]int // index into Entry.Extra, by route
+
+	offsetBlock int64 // see position.go
 }
 
 func (d *decoder) decode(part int, block ingest.Block) *batch {
@@ -137,10 +144,10 @@ func (s *shared) batch(size, decoder int) *batch {
 		b = &batch{shards: make([]part, s.shardCount)}
 	}
 	for i := range b.shards {
-		b.shards[i] = part{b.shards[i].items[:0], b.shards[i].keys[:0]}
+		b.shards[i] = part{b.shards[i].items[:0], b.shards[i].keys[:0], b.shards[i].late[:0]}
 	}
 	*b = batch{
-		bytes: int64(size), decoder: decoder, shards: b.shards, maxLog: math.MinInt64,
+		bytes: int64(size), decoder: decoder, shards: b.shards, maxLog: math.MinInt64, trace: b.trace.empty(),
 		ignored: map[string]uint64{}, quarantined: map[string]uint64{},
 	}
 	return b
@@ -242,6 +249,10 @@ func (d *decoder) put(b *batch) {
 		n = a.Text * 0x9e3779b97f4a7c15
 	}
 	shard := (n >> 32) * uint64(d.shared.shardCount) >> 32
+	if d.live && b.trace.add(d.shared, a, d.at.Offset, max(d.mark, d.before)) {
+		b.shards[shard].late = append(b.shards[shard].late, lateItem{*a, d.peer, d.at.Offset / d.shared.offsetBlock})
+		return
+	}
 	b.shards[shard].add(a, d.peer, d.before, d.key)
 }
 

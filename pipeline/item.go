@@ -11,6 +11,14 @@ import (
 type part struct {
 	items []item
 	keys  []byte // the texts of the items' keys, one after the other
+	late  []lateItem
+}
+
+// lateItem is a late arrival on its way; there are few.
+type lateItem struct {
+	arrival aggregate.Arrival // but for its peer
+	peer    uint16            // in the decoder's numbering
+	block   int64             // of offsets
 }
 
 // item is an arrival on its way to its shard, in as few bytes as it takes: it is

@@ -209,9 +209,11 @@ func (n *localNames) fresh() ([]routeName, []string) {
 type registry struct {
 	maxRoutes, maxPeers int
 
-	mu        sync.Mutex // of routeList, which a summary reads meanwhile
+	mu        sync.Mutex // of the lists, which are read meanwhile
 	routes    map[routeName]uint16
 	routeList []routeName
+	homes     []uint16          // by route, the first route of its dependency
+	homeOf    map[string]uint16 // by dependency
 	perDep    map[string]int
 	peers     map[string]uint8
 	peerList  []string
@@ -231,7 +233,7 @@ const (
 func newRegistry(decoders, maxRoutes, maxPeers int) *registry {
 	return &registry{
 		maxRoutes: maxRoutes, maxPeers: min(maxPeers, maxPeerNumber),
-		routes: map[routeName]uint16{}, perDep: map[string]int{}, peers: map[string]uint8{},
+		routes: map[routeName]uint16{}, homeOf: map[string]uint16{}, perDep: map[string]int{}, peers: map[string]uint8{},
 		routeOf: make([][]uint16, decoders), peerOf: make([][]uint8, decoders),
 	}
 }
@@ -267,6 +269,12 @@ func (r *registry) route(n routeName) uint16 {
 	r.routes[n] = i
 	r.mu.Lock()
 	r.routeList = append(r.routeList, n)
+	home, ok := r.homeOf[n.dependency]
+	if !ok {
+		home = i
+		r.homeOf[n.dependency] = i
+	}
+	r.homes = append(r.homes, home)
 	r.mu.Unlock()
 	return i
 }
@@ -283,7 +291,9 @@ func (r *registry) peer(name string) uint8 {
 	}
 	i := uint8(len(r.peerList))
 	r.peers[name] = i
+	r.mu.Lock()
 	r.peerList = append(r.peerList, name)
+	r.mu.Unlock()
 	return i
 }
 
@@ -303,7 +313,11 @@ func (n *names) Route(id uint16) (dependency, route string) {
 	return r.dependency, r.route
 }
 
-func (n *names) Peer(id uint8) string { return n.reg.peerList[id] }
+func (n *names) Peer(id uint8) string {
+	n.reg.mu.Lock()
+	defer n.reg.mu.Unlock()
+	return n.reg.peerList[id]
+}
 
 func (n *names) Originator(id uint16) string {
 	switch {

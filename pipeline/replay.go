@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"io"
 	"math"
 	"os"
@@ -203,37 +202,7 @@ func (r *replayer) prepare() error {
 		Horizon: int64(c.Horizon), Lateness: int64(c.Lateness), Views: aggregate.SummaryViews(), EndAtLast: true,
 		Worst: c.Worst, KeyHash: keyHasher(c.Salt),
 	}
-	s := &shared{
-		cfg: c, router: newRouter(c.Routes.Templates), callers: newCallers(c.Peers),
-		ledger: ledger, seed: maphash.MakeSeed(),
-		ignorePath: map[string]bool{}, ignorePeer: map[string]bool{},
-		deadlines: len(c.Peers.CallerTimeout) > 0, shardCount: c.Parallel,
-		latest: c.Now.Add(c.MaxFuture).UnixNano(), spare: make(chan *batch, 4*c.Parallel+4),
-	}
-	for _, code := range c.Refused {
-		if code > 0 && code < len(s.refused) {
-			s.refused[code] = true
-		}
-	}
-	for _, p := range c.Ignore.Paths {
-		s.ignorePath[p] = true
-	}
-	for _, p := range c.Ignore.Peers {
-		s.ignorePeer[p] = true
-	}
-	for _, a := range c.Ignore.UserAgents {
-		s.agents = append(s.agents, []byte(a))
-	}
-	for i := range c.Sources {
-		c.Sources[i].name = []byte(c.Sources[i].Dependency)
-	}
-	var extra []string
-	discs := map[string]int{}
-	for _, route := range sortedKeys(c.Discriminators) {
-		discs[route] = len(extra)
-		extra = append(extra, c.Discriminators[route])
-	}
-	s.claimedAt = uint16(len(c.Keys.Originators())) + 1
+	s, extra := newShared(c, ledger)
 	for _, p := range r.files {
 		s.sources = append(s.sources, p.source)
 	}
@@ -244,9 +213,9 @@ func (r *replayer) prepare() error {
 		if err != nil {
 			return err
 		}
-		r.decoders = append(r.decoders, &decoder{
-			number: i, shared: s, checker: c.Keys.NewChecker(), names: newLocalNames(s.callers, discs, s.seed), parsers: parsers,
-		})
+		d := newDecoder(i, s, c)
+		d.parsers = parsers
+		r.decoders = append(r.decoders, d)
 	}
 	peek, err := r.parsers(nil)
 	if err != nil {
@@ -273,13 +242,7 @@ func (r *replayer) parsers(extra []string) ([]*accesslog.Parser, error) {
 	for _, p := range r.files {
 		k := kind{p.source, p.format}
 		if made[k] == nil && p.format != "" {
-			src := &r.cfg.Sources[p.source]
-			pc := src.Parser
-			pc.Format, pc.Keys, pc.Extra = p.format, r.cfg.Keys.Fields(), extra
-			if src.DependencyField != "" {
-				pc.Fields = withField(pc.Fields, "dependency", src.DependencyField)
-			}
-			parser, err := accesslog.New(pc)
+			parser, err := newParser(r.cfg, &r.cfg.Sources[p.source], p.format, extra)
 			if err != nil {
 				return nil, err
 			}

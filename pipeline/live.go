@@ -1,0 +1,343 @@
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"hash/maphash"
+	"log/slog"
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/targetside/auditor/aggregate"
+	"github.com/targetside/auditor/ingest"
+	"github.com/targetside/auditor/ingest/accesslog"
+)
+
+// Live counts what sources read, for as long as they do: it is the handler of a
+// daemon's sources.
+//
+//	source ─ batch ─ session ─ decoder ─ in order ─┬ shard ─┬ scope ─┬ windows
+//	                                               └ shard ─┘        └ writer
+//
+// Each partition is decoded by the goroutine that reads it. A scope is one ledger,
+// in as many shards as it has: a keyed partition alone, or everything that is not
+// keyed together, since the arrivals of one question may come by any of those.
+type Live struct {
+	cfg      *LiveConfig
+	shared   *shared
+	reg      *registry // under order
+	decoders chan *decoder
+	extra    []string // log fields that discriminate
+
+	// order is held while batches get their place in the order of things, and
+	// their names numbers.
+	order sync.Mutex
+
+	mu     sync.Mutex // of scopes and formats
+	scopes map[string]*scope
+	format []string // by source, once it is known
+
+	gauges map[string]*gauge // by dependency; of whoever takes pictures
+}
+
+// LiveConfig says how a daemon counts.
+type LiveConfig struct {
+	Config
+	// Idle is how long a partition at its end holds back the others.
+	Idle time.Duration
+	// Keyed says of each source whether its partitions are keyed by question.
+	Keyed  []bool
+	Writer Writer
+	Log    *slog.Logger
+	// Clock is the wall clock.
+	Clock func() time.Time
+	// MaxPending is how many rows may wait for the writer before reading stops.
+	MaxPending int
+
+	offsetBlock int64 // 0 is offsetBlock
+}
+
+// everything is the scope of all partitions that are not keyed.
+const everything = "all"
+
+// NewLive returns a handler without partitions. Run makes it work.
+func NewLive(cfg LiveConfig) (*Live, error) {
+	c := &cfg.Config
+	if c.Parallel <= 0 {
+		c.Parallel = max(1, runtime.GOMAXPROCS(0)/2)
+	}
+	if cfg.MaxPending <= 0 {
+		cfg.MaxPending = 2_000_000
+	}
+	shared, extra := newShared(c, aggregate.Config{
+		Horizon: int64(c.Horizon), Lateness: int64(c.Lateness), Live: true,
+		Views: []aggregate.View{{ByRoute: true, ByOriginator: true, Every: 1}, {ByRoute: true, ByPeer: true, Every: 1}},
+		Worst: c.Worst, KeyHash: keyHasher(c.Salt),
+	})
+	shared.offsetBlock = cmp.Or(cfg.offsetBlock, offsetBlock)
+	for i := range c.Sources {
+		shared.sources = append(shared.sources, i)
+	}
+	readers := runtime.GOMAXPROCS(0)
+	l := &Live{
+		cfg: &cfg, shared: shared, extra: extra, reg: newRegistry(readers, c.Routes.Max, c.Peers.Max),
+		decoders: make(chan *decoder, readers), scopes: map[string]*scope{}, gauges: map[string]*gauge{}, format: make([]string, len(c.Sources)),
+	}
+	for i := range readers {
+		own := *shared
+		d := newDecoder(i, &own, c)
+		d.live, d.parsers = true, make([]*accesslog.Parser, len(c.Sources))
+		l.decoders <- d
+	}
+	return l, nil
+}
+
+// Run closes ticks, hands rows to the writer and beats once a second, until ctx
+// ends. Sources may be started before and must have ended before ctx does.
+func (l *Live) Run(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	var writes sync.WaitGroup
+	defer writes.Wait()
+	for {
+		select {
+		case <-ctx.Done():
+			for _, s := range l.all() {
+				s.stop()
+			}
+			return
+		case <-tick.C:
+			for _, s := range l.all() {
+				s.pulse()
+				if len(s.writing) == 0 {
+					writes.Go(func() { s.write(ctx) })
+				}
+			}
+		}
+	}
+}
+
+func (l *Live) all() []*scope {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var out []*scope
+	for _, name := range sortedKeys(l.scopes) {
+		out = append(out, l.scopes[name])
+	}
+	return out
+}
+
+// Assigned implements ingest.Handler.
+func (l *Live) Assigned(ctx context.Context, p ingest.Partition, at ingest.Position) (ingest.Session, ingest.Position, error) {
+	if p.Source < 0 || p.Source >= len(l.cfg.Sources) {
+		return nil, at, errors.New("the partition is of no source of this configuration")
+	}
+	was, known, err := parseLeft(at.Metadata)
+	if err != nil {
+		return nil, at, err
+	}
+	name, shards := everything, l.shared.shardCount
+	if l.cfg.Keyed[p.Source] {
+		name, shards = p.Name, 1
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.scopes[name]
+	if s != nil {
+		if part, from, ok := s.assign(p, at, was, known); ok {
+			return &session{live: l, scope: s, part: part}, ingest.Position{Offset: from, Metadata: at.Metadata}, nil
+		}
+		l.cfg.Log.Info("another instance has counted on; the scope begins anew", "scope", name, "partition", p.Name)
+		s.stop()
+	}
+	s = newScope(l, name, shards)
+	l.scopes[name] = s
+	part, from, _ := s.assign(p, at, was, known)
+	return &session{live: l, scope: s, part: part}, ingest.Position{Offset: from, Metadata: at.Metadata}, nil
+}
+
+// names gives names to numbers.
+func (l *Live) names() *names {
+	return &names{reg: l.reg, ring: l.cfg.Keys, claimedAt: l.shared.claimedAt}
+}
+
+// parser returns the decoder's parser for a source. Its format is found out from
+// the first batch that tells.
+func (l *Live) parser(d *decoder, source int, sample []byte) (*accesslog.Parser, error) {
+	if p := d.parsers[source]; p != nil {
+		return p, nil
+	}
+	src := &l.cfg.Sources[source]
+	l.mu.Lock()
+	format := l.format[source]
+	if format == "" {
+		format = src.Parser.Format
+	}
+	if format == "" || format == "auto" {
+		found, err := accesslog.Detect(sample)
+		if err != nil {
+			l.mu.Unlock()
+			return nil, err
+		}
+		format = found
+	}
+	l.format[source] = format
+	l.mu.Unlock()
+	p, err := newParser(&l.cfg.Config, src, format, l.extra)
+	d.parsers[source] = p
+	return p, err
+}
+
+// session is a partition while it is assigned.
+type session struct {
+	live  *Live
+	scope *scope
+	part  *livePart
+}
+
+// Consume implements ingest.Session.
+func (s *session) Consume(ctx context.Context, b *ingest.Batch) error {
+	if b.Done != nil {
+		defer b.Done()
+	}
+	if err := s.scope.room(ctx); err != nil {
+		return err
+	}
+	for _, piece := range s.part.cut(b) {
+		if err := s.consume(ctx, piece); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *session) consume(ctx context.Context, b *ingest.Batch) error {
+	if len(b.Data) == 0 {
+		return s.scope.advance(s.part, b, nil, nil)
+	}
+	var d *decoder
+	select {
+	case d = <-s.live.decoders:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { s.live.decoders <- d }()
+	source := s.part.Source
+	if _, err := s.live.parser(d, source, b.Data); err != nil {
+		return err
+	}
+	d.shared.latest = s.live.cfg.Clock().Add(s.live.cfg.MaxFuture).UnixNano()
+	d.mark = s.scope.markOf(s.part)
+	return s.scope.advance(s.part, b, d.decode(source, b.Block), d)
+}
+
+// Released implements ingest.Session.
+func (s *session) Released() ingest.Position { return s.scope.released(s.part) }
+
+// Close implements ingest.Session. What the partition told the ledger stays valid:
+// if nobody else counted it meanwhile, reading goes on where it stopped.
+func (s *session) Close(ctx context.Context) error {
+	s.scope.unassign(s.part)
+	return s.scope.flush(ctx)
+}
+
+// newShared prepares what all decoders read. It returns the log fields by which
+// questions are told apart, too.
+func newShared(c *Config, ledger aggregate.Config) (*shared, []string) {
+	s := &shared{
+		cfg: c, router: newRouter(c.Routes.Templates), callers: newCallers(c.Peers),
+		ledger: ledger, seed: maphash.MakeSeed(),
+		ignorePath: map[string]bool{}, ignorePeer: map[string]bool{}, discs: map[string]int{},
+		deadlines: len(c.Peers.CallerTimeout) > 0, shardCount: c.Parallel,
+		latest: c.Now.Add(c.MaxFuture).UnixNano(), spare: make(chan *batch, 4*c.Parallel+4),
+		claimedAt: uint16(len(c.Keys.Originators())) + 1,
+	}
+	for _, code := range c.Refused {
+		if code > 0 && code < len(s.refused) {
+			s.refused[code] = true
+		}
+	}
+	for _, p := range c.Ignore.Paths {
+		s.ignorePath[p] = true
+	}
+	for _, p := range c.Ignore.Peers {
+		s.ignorePeer[p] = true
+	}
+	for _, a := range c.Ignore.UserAgents {
+		s.agents = append(s.agents, []byte(a))
+	}
+	for i := range c.Sources {
+		c.Sources[i].name = []byte(c.Sources[i].Dependency)
+	}
+	var extra []string
+	for _, route := range sortedKeys(c.Discriminators) {
+		s.discs[route] = len(extra)
+		extra = append(extra, c.Discriminators[route])
+	}
+	return s, extra
+}
+
+// newDecoder returns a decoder without parsers.
+func newDecoder(number int, s *shared, c *Config) *decoder {
+	return &decoder{number: number, shared: s, checker: c.Keys.NewChecker(), names: newLocalNames(s.callers, s.discs, s.seed)}
+}
+
+// newParser returns a parser for the records of a source.
+func newParser(c *Config, src *Source, format string, extra []string) (*accesslog.Parser, error) {
+	pc := src.Parser
+	pc.Format, pc.Keys, pc.Extra = format, c.Keys.Fields(), extra
+	if src.DependencyField != "" {
+		pc.Fields = withField(pc.Fields, "dependency", src.DependencyField)
+	}
+	return accesslog.New(pc)
+}
+
+// noTick is before every tick.
+const noTick = math.MinInt64
+
+// livePart is one partition of a scope. The scope's lock guards it.
+type livePart struct {
+	ingest.Partition
+	assigned bool
+	next     int64 // offset to be read next
+	mark     int64 // watermark
+	trail    trail
+	raised   []markAt // where the watermark was raised, the partition being idle
+	todo     []markAt // of them, those of an earlier run that are still to come
+	atEnd    time.Time
+	left     ingest.Position // as it was last told to be released
+}
+
+// cut parts a batch where a watermark has to be raised in its midst.
+func (p *livePart) cut(b *ingest.Batch) (out []*ingest.Batch) {
+	for _, m := range p.todo {
+		if b.Refs == nil || m.Offset <= b.Offset || m.Offset >= b.Next {
+			continue
+		}
+		line := slices.IndexFunc(b.Refs, func(r ingest.Ref) bool { return r.Offset >= m.Offset })
+		if line <= 0 {
+			continue
+		}
+		head := *b
+		size := 0
+		for range line {
+			size += slices.Index(b.Data[size:], '\n') + 1
+		}
+		head.Data, head.Refs, head.Next, head.AtEnd = b.Data[:size], b.Refs[:line], m.Offset, false
+		rest := *b
+		rest.Data, rest.Refs, rest.Offset, rest.Gap, rest.Empty = b.Data[size:], b.Refs[line:], m.Offset, 0, 0
+		out, b = append(out, &head), &rest
+	}
+	return append(out, b)
+}
+
+// homes are, by route, the first route of its dependency, which stands for that.
+func (l *Live) homes() []uint16 {
+	l.reg.mu.Lock()
+	defer l.reg.mu.Unlock()
+	return l.reg.homes
+}

@@ -1,0 +1,332 @@
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/targetside/auditor/aggregate"
+	"github.com/targetside/auditor/ingest"
+)
+
+// rowStore keeps rows as every store must, and fails as stores do.
+type rowStore struct {
+	mu    sync.Mutex
+	rows  map[string]storedRow
+	rules map[string]uint32
+	fail  func() (before, after bool)
+}
+
+type storedRow struct {
+	at      int64
+	late    int64
+	rules   uint32
+	version uint64
+	counts  []byte
+	byPeer  bool
+	wide    bool
+	names   string
+}
+
+func newRowStore() *rowStore {
+	return &rowStore{rows: map[string]storedRow{}, rules: map[string]uint32{}}
+}
+
+var errStore = errors.New("the store of this test fails")
+
+func (s *rowStore) Write(_ context.Context, w *Written) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var before, after bool
+	if s.fail != nil {
+		before, after = s.fail()
+	}
+	if before {
+		return errStore
+	}
+	for i := range w.Rows {
+		r := &w.Rows[i]
+		names := fmt.Sprintf("%q %q %q", r.Dependency, r.Route, r.Name)
+		id := fmt.Sprint(w.Scope, r.At, names, r.ByPeer, r.Wide, r.Late)
+		old, ok := s.rows[id]
+		if ok && (old.rules > w.Rules || old.rules == w.Rules && old.version >= r.Version) {
+			if old.rules == w.Rules && old.version == r.Version && !bytes.Equal(old.counts, r.Counts.Append(nil)) {
+				panic(fmt.Sprintf("row %s has two contents in one version", id))
+			}
+			continue
+		}
+		s.rows[id] = storedRow{r.At, r.Late, w.Rules, r.Version, r.Counts.Append(nil), r.ByPeer, r.Wide, names}
+	}
+	if after {
+		return errStore
+	}
+	return nil
+}
+
+func (s *rowStore) NextRules(_ context.Context, scope string) (uint32, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rules[scope]++
+	return s.rules[scope], nil
+}
+
+// contents are all rows of ticks before to, in a comparable form.
+func (s *rowStore) contents(to int64) string {
+	var out []string
+	for id, r := range s.rows {
+		if r.at < to {
+			out = append(out, fmt.Sprintf("%s %x", id, r.counts))
+		}
+	}
+	sort.Strings(out)
+	return strings.Join(out, "\n")
+}
+
+// totals adds up the rows by originator of ticks before to.
+func (s *rowStore) totals(t *testing.T, to int64) aggregate.Totals {
+	sum := new(aggregate.Counts)
+	for _, r := range s.rows {
+		if r.at < to && !r.byPeer && !r.wide {
+			c, err := aggregate.DecodeCounts(r.counts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Settle(0)
+			sum.Merge(c)
+		}
+	}
+	return sum.Totals()
+}
+
+// partLog is a partition that can be read again and again.
+type partLog struct {
+	lines []string
+}
+
+// fleet is one daemon at a time over some partitions, and what outlives it.
+type fleet struct {
+	t         *testing.T
+	cfg       LiveConfig
+	logs      []partLog
+	committed []ingest.Position
+	store     *rowStore
+
+	live     *Live
+	stop     context.CancelFunc
+	ended    chan struct{}
+	sessions []ingest.Session
+	next     []int64
+}
+
+// start begins a daemon where the last one left off.
+func (f *fleet) start() {
+	live, err := NewLive(f.cfg)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	f.live, f.stop, f.ended = live, stop, make(chan struct{})
+	go func() { live.Run(ctx); close(f.ended) }()
+	f.assign()
+}
+
+func (f *fleet) assign() {
+	f.sessions, f.next = nil, nil
+	for i := range f.logs {
+		s, at, err := f.live.Assigned(context.Background(), ingest.Partition{Name: fmt.Sprint("log/", i)}, f.committed[i])
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		f.sessions, f.next = append(f.sessions, s), append(f.next, at.Offset)
+	}
+}
+
+// kill ends the daemon without a word; what it had not committed is lost.
+func (f *fleet) kill() {
+	f.stop()
+	<-f.ended
+}
+
+func (f *fleet) commit() {
+	for i, s := range f.sessions {
+		f.committed[i] = s.Released()
+	}
+}
+
+// feed reads up to n records of a partition.
+func (f *fleet) feed(i, n int) {
+	lines := f.logs[i].lines
+	from := f.next[i]
+	to := min(from+int64(n), int64(len(lines)))
+	b := &ingest.Batch{Next: to, AtEnd: to == int64(len(lines))}
+	b.Offset = from
+	for at := from; at < to; at++ {
+		b.Data = append(append(b.Data, lines[at]...), '\n')
+		b.Refs = append(b.Refs, ingest.Ref{Line: 1, Offset: at})
+	}
+	if err := f.sessions[i].Consume(context.Background(), b); err != nil {
+		f.t.Fatal(err)
+	}
+	f.next[i] = to
+}
+
+func (f *fleet) done() bool {
+	for i := range f.logs {
+		if f.next[i] < int64(len(f.logs[i].lines)) {
+			return false
+		}
+	}
+	return true
+}
+
+func liveConfig(t *testing.T, store *rowStore) LiveConfig {
+	c := testConfig(t)
+	c.Horizon, c.Lateness, c.MaxFuture = 20*time.Second, 15*time.Second, 100*365*24*time.Hour
+	c.Sources[0].Parser.Format = "json"
+	return LiveConfig{
+		Config: c, Idle: time.Hour, Keyed: []bool{false}, Writer: store,
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Clock: time.Now,
+	}
+}
+
+// deal gives the lines of a log to partitions, some of them late, and closes those
+// with records an hour later, so that every tick before is closed.
+func deal(r *rand.Rand, lines []logged, parts int) (logs []partLog, end int64) {
+	logs = make([]partLog, parts)
+	last := int64(0)
+	type came struct {
+		at int64
+		logged
+	}
+	var order []came
+	for _, l := range lines {
+		at := l.at + r.Int64N(3000)
+		if r.IntN(10) == 0 {
+			at += r.Int64N(60_000)
+		}
+		order = append(order, came{at, l})
+	}
+	slices.SortStableFunc(order, func(a, b came) int { return int(a.at - b.at) })
+	for _, l := range order {
+		i := r.IntN(parts)
+		logs[i].lines = append(logs[i].lines, l.text)
+		last = max(last, l.logged.at)
+	}
+	end = noon.Add(time.Duration(last)*time.Millisecond).Unix() + 1800
+	for i := range logs {
+		logs[i].lines = append(logs[i].lines, strings.TrimSpace(rec(int(last)+3600_000+i, "")))
+	}
+	return logs, end
+}
+
+var schedules = flag.Int("schedules", 25, "random schedules of crashes, rebalances and failing stores")
+var schedule = flag.Uint64("schedule", 0, "the only schedule to run")
+
+// Whatever happens on the way, the rows at rest are those of an undisturbed run,
+// byte for byte, and those of a replay, count for count.
+func TestNothingChangesTheRowsAtRest(t *testing.T) {
+	for seed := uint64(1); seed <= uint64(*schedules); seed++ {
+		if *schedule != 0 && seed != *schedule {
+			if seed == uint64(*schedules) && *schedule > seed {
+				seed = *schedule
+			} else {
+				continue
+			}
+		}
+		t.Run(fmt.Sprint("schedule=", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { disturbed(t, seed) })
+		})
+	}
+}
+
+func disturbed(t *testing.T, seed uint64) {
+	r := rand.New(rand.NewPCG(seed, 41))
+	lines := storm(30 + r.IntN(60))
+	logs, end := deal(r, lines, 1+r.IntN(3))
+	start := make([]ingest.Position, len(logs))
+
+	quiet := &fleet{t: t, logs: logs, committed: slices.Clone(start), store: newRowStore()}
+	quiet.cfg = liveConfig(t, quiet.store)
+	quiet.cfg.offsetBlock = []int64{1, 4, 16}[r.IntN(3)]
+	quiet.start()
+	time.Sleep(3 * time.Second)
+	for i := range logs {
+		quiet.feed(i, len(logs[i].lines))
+	}
+	time.Sleep(5 * time.Second)
+	quiet.kill()
+	want := quiet.store.contents(end)
+
+	f := &fleet{t: t, logs: logs, committed: slices.Clone(start), store: newRowStore()}
+	f.cfg = liveConfig(t, f.store)
+	f.cfg.Parallel, f.cfg.offsetBlock = 1+r.IntN(3), quiet.cfg.offsetBlock
+	luck := rand.New(rand.NewPCG(seed, 42))
+	f.store.fail = func() (bool, bool) { return luck.IntN(6) == 0, luck.IntN(6) == 0 }
+	f.start()
+	crashes := 0
+	for !f.done() {
+		switch r.IntN(12) {
+		case 0:
+			if crashes < 8 {
+				crashes++
+				f.kill()
+				f.start()
+			}
+		case 1:
+			for _, s := range f.sessions {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+				s.Close(ctx)
+				cancel()
+			}
+			f.commit()
+			f.assign()
+		case 2, 3:
+			f.commit()
+		case 4, 5, 6:
+			time.Sleep(time.Duration(r.IntN(4000)) * time.Millisecond)
+		default:
+			f.feed(r.IntN(len(logs)), r.IntN(40))
+		}
+	}
+	f.store.mu.Lock()
+	f.store.fail = nil
+	f.store.mu.Unlock()
+	time.Sleep(30 * time.Second)
+	f.commit()
+	f.kill()
+	same(t, fmt.Sprintf("schedule %d, rows", seed), f.store.contents(end), want)
+
+	cfg := testConfig(t)
+	cfg.Horizon, cfg.Lateness, cfg.MaxFuture = quiet.cfg.Horizon, quiet.cfg.Lateness, quiet.cfg.MaxFuture
+	var texts []string
+	for _, l := range logs {
+		texts = append(texts, strings.Join(l.lines[:len(l.lines)-1], "\n")+"\n")
+	}
+	report := audit(t, cfg, texts...).Report
+	late := uint64(0)
+	for _, row := range quiet.store.rows {
+		if c, err := aggregate.DecodeCounts(row.counts); err == nil && row.late != 0 && !row.byPeer {
+			late += c.Totals().Arrivals
+		}
+	}
+	if late != report.Input.Late {
+		t.Errorf("schedule %d: rows of their own have %d late arrivals, a replay %d", seed, late, report.Input.Late)
+	}
+	got, m := quiet.store.totals(t, end), report.Total
+	if got.Arrivals != m.Arrivals || got.Verified != m.Verified || got.Claimed != m.Claimed || got.Originals != m.Originals || got.Repeats != m.Repeats ||
+		got.Unattributable != m.Unattributable || got.Success != m.Responses.Success || got.Answers != m.Responses.Answers || got.Expired != m.Responses.Expired {
+		t.Errorf("schedule %d: rows add up to\n%+v, a replay says\n%+v", seed, got, m)
+	}
+}

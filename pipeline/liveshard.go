@@ -1,0 +1,72 @@
+package pipeline
+
+import (
+	"sync/atomic"
+
+	"github.com/targetside/auditor/aggregate"
+)
+
+// liveShard is a ledger of a scope, in a goroutine of its own.
+type liveShard struct {
+	ledger *aggregate.Ledger
+	jobs   chan *liveJob
+	done   chan struct{}
+}
+
+// liveJob is a batch for every shard to take its part of, or a beat.
+type liveJob struct {
+	batch  *batch // nil: none
+	part   string // its partition
+	mark   int64  // the partition's watermark before the batch
+	to     int64  // ticks before are to be closed
+	beat   bool
+	routes []uint16
+	peers  []uint8
+	left   atomic.Int32
+}
+
+func newLiveShard(s *scope) *liveShard {
+	sh := &liveShard{ledger: aggregate.NewLedger(s.live.shared.ledger), jobs: make(chan *liveJob, 2), done: make(chan struct{})}
+	go sh.work(s, len(s.shards))
+	return sh
+}
+
+func (sh *liveShard) work(s *scope, number int) {
+	defer close(sh.done)
+	var a aggregate.Arrival
+	for j := range sh.jobs {
+		out := new(aggregate.Output)
+		var blocks []int64 // of out.Late
+		if j.batch != nil {
+			part := &j.batch.shards[number]
+			keys := part.keys
+			for k := range part.items {
+				it := &part.items[k]
+				it.arrival(&a, j.routes, j.peers)
+				sh.ledger.Add(&a, keys[:it.keyLen], max(j.mark, it.before))
+				keys = keys[it.keyLen:]
+			}
+			for k := range part.late {
+				late := &part.late[k]
+				late.arrival.Route, late.arrival.Peer = j.routes[late.arrival.Route], j.peers[late.peer]
+				n := len(out.Late)
+				if sh.ledger.AddLate(&late.arrival, out); len(out.Late) > n {
+					blocks = append(blocks, late.block)
+				}
+			}
+			if j.left.Add(-1) == 0 {
+				select {
+				case s.live.shared.spare <- j.batch:
+				default:
+				}
+			}
+		}
+		if j.beat {
+			sh.ledger.Live(out)
+		}
+		if j.to != noTick {
+			sh.ledger.Close(j.to, out)
+		}
+		s.take(number, j.to, out, sh.ledger.Stats(), j.part, blocks)
+	}
+}

@@ -1,0 +1,256 @@
+package pipeline
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/targetside/auditor/aggregate"
+	"github.com/targetside/auditor/aggregate/budget"
+)
+
+// Picture is what a daemon knows at one moment, of all of its scopes together.
+type Picture struct {
+	At           time.Time
+	Dependencies []LiveDependency // by name
+	Partitions   []LivePartition  // by name
+	Sources      []SourceCounts   // by source
+	Stats        aggregate.Stats  // sums over the scopes
+	Scopes       int
+	Rebuilding   bool  // some rows are made anew, which are stored already
+	Warming      bool  // what was asked before the first record is not known
+	Closed       int64 // the first tick that is not closed in every scope; math.MinInt64: none is
+	StoreErr     error // why the latest write failed
+}
+
+// LivePartition is one partition of a scope.
+type LivePartition struct {
+	Source          int
+	Name, Scope     string
+	Assigned, AtEnd bool
+	Next, Committed int64
+	Watermark       int64 // Unix nanoseconds; math.MinInt64: no record yet
+}
+
+// LiveDependency is what is live of one dependency.
+type LiveDependency struct {
+	Name    string
+	Windows []LiveWindow // by WindowLengths
+	Budget  LiveBudget
+	// Closed counts the closed ticks that were stored first by this process.
+	Closed       aggregate.Totals
+	ClosedRoutes []LivePart
+}
+
+// LiveWindow is the live figures of the last seconds of log time, From up to To,
+// not included.
+type LiveWindow struct {
+	Length                     time.Duration
+	From, To                   int64
+	Total                      aggregate.Totals
+	Routes, Originators, Peers []LivePart // by name
+}
+
+// LivePart is one route, originator or peer.
+type LivePart struct {
+	Name string
+	aggregate.Totals
+}
+
+// LiveBudget is the reading of a retry budget over its window.
+type LiveBudget struct {
+	From, To int64
+	budget.Reading
+	Some      bool    // there is a reading
+	High      float64 // consumed, had every unattributable arrival been a repeat
+	Slope     float64 // of consumed, per second
+	Peak      float64
+	Exhausted int64 // the first second with consumed ≥ 1; 0: never
+}
+
+// gauge remembers the readings of a dependency's budget.
+type gauge struct {
+	recent    []float64 // consumed, a second each
+	peak      float64
+	exhausted int64
+}
+
+// slopeSeconds is what a budget's slope is taken over.
+const slopeSeconds = 5
+
+// read takes the reading of a window that ends before second to; first is the
+// first second with a record.
+func (g *gauge) read(m *budget.Ratio, sums aggregate.Totals, first, to int64) LiveBudget {
+	b := LiveBudget{From: to - int64(m.Window), To: to, Peak: g.peak, Exhausted: g.exhausted}
+	if b.From < first {
+		return b
+	}
+	c := budget.Counts{Arrivals: sums.Arrivals, Verified: sums.Verified, Originals: sums.Originals, Repeats: sums.Repeats}
+	if b.Reading, b.Some = m.Read(c); !b.Some {
+		g.recent = nil
+		return b
+	}
+	if b.Allowance > 0 {
+		b.High = (b.Spent + float64(sums.Unattributable.Total)) / b.Allowance
+	} else {
+		b.High = math.NaN()
+	}
+	if g.recent = append(g.recent, b.Consumed); len(g.recent) > slopeSeconds+1 {
+		g.recent = g.recent[1:]
+	}
+	if n := len(g.recent); n > 1 {
+		b.Slope = (g.recent[n-1] - g.recent[0]) / float64(n-1)
+	}
+	if b.Consumed > g.peak {
+		g.peak = b.Consumed
+	}
+	if g.exhausted == 0 && b.Consumed >= 1 {
+		g.exhausted = to
+	}
+	b.Peak, b.Exhausted = g.peak, g.exhausted
+	return b
+}
+
+// sheet adds up the parts of one dependency over one window.
+type sheet struct {
+	total                      aggregate.Sums
+	routes, originators, peers map[string]*aggregate.Sums
+	first, to                  int64
+}
+
+func newSheet() *sheet {
+	return &sheet{routes: map[string]*aggregate.Sums{}, originators: map[string]*aggregate.Sums{}, peers: map[string]*aggregate.Sums{}, first: math.MaxInt64, to: noTick}
+}
+
+func sumInto(m map[string]*aggregate.Sums, name string, s *aggregate.Sums) {
+	if m[name] == nil {
+		m[name] = new(aggregate.Sums)
+	}
+	m[name].Merge(s)
+}
+
+// addSheets adds the last seconds of a scope's windows.
+func addSheets(sheets map[string]*sheet, w *windows, seconds int64, n *names) {
+	first := w.first()
+	for k, s := range w.sum(seconds) {
+		of := k.of
+		if k.kind == ofRoute {
+			of = k.id
+		}
+		dep, route := n.Route(of)
+		x := sheets[dep]
+		if x == nil {
+			x = newSheet()
+			sheets[dep] = x
+		}
+		x.first, x.to = min(x.first, first), max(x.to, w.head+1)
+		switch k.kind {
+		case ofRoute:
+			x.total.Merge(s)
+			sumInto(x.routes, route, s)
+		case ofOriginator:
+			sumInto(x.originators, n.Originator(k.id), s)
+		default:
+			sumInto(x.peers, n.Peer(uint8(k.id)), s)
+		}
+	}
+}
+
+func parts(m map[string]*aggregate.Sums) []LivePart {
+	var out []LivePart
+	for _, name := range sortedKeys(m) {
+		out = append(out, LivePart{name, m[name].Totals()})
+	}
+	return out
+}
+
+// Picture takes a picture. It is for one goroutine, once a second: budgets keep
+// the readings of pictures.
+func (l *Live) Picture() *Picture {
+	n := l.names()
+	p := &Picture{At: l.cfg.Clock(), Closed: math.MaxInt64, Sources: make([]SourceCounts, len(l.cfg.Sources))}
+	for i := range p.Sources {
+		p.Sources[i] = *newSourceCounts()
+	}
+	windows := make([]map[string]*sheet, len(WindowLengths))
+	for i := range windows {
+		windows[i] = map[string]*sheet{}
+	}
+	spent := map[string]*sheet{}
+	totals := map[string]*sheet{}
+	for _, s := range l.all() {
+		s.mu.Lock()
+		s.picture(p)
+		for i, length := range WindowLengths {
+			addSheets(windows[i], s.windows, int64(length/time.Second), n)
+		}
+		addSheets(spent, s.windows, int64(l.cfg.Budget.Window), n)
+		for route, c := range s.totals {
+			dep, name := n.Route(route)
+			if totals[dep] == nil {
+				totals[dep] = newSheet()
+			}
+			totals[dep].total.Merge(c)
+			sumInto(totals[dep].routes, name, c)
+		}
+		s.mu.Unlock()
+	}
+	if p.Closed == math.MaxInt64 {
+		p.Closed = noTick
+	}
+	names := map[string]bool{}
+	for _, sheets := range append(windows, totals) {
+		for name := range sheets {
+			names[name] = true
+		}
+	}
+	for _, name := range sortedKeys(names) {
+		d := LiveDependency{Name: name}
+		for i, length := range WindowLengths {
+			x := windows[i][name]
+			if x == nil {
+				continue
+			}
+			d.Windows = append(d.Windows, LiveWindow{
+				Length: length, From: max(x.first, x.to-int64(length/time.Second)), To: x.to, Total: x.total.Totals(),
+				Routes: parts(x.routes), Originators: parts(x.originators), Peers: parts(x.peers),
+			})
+		}
+		if x := spent[name]; x != nil {
+			if l.gauges[name] == nil {
+				l.gauges[name] = new(gauge)
+			}
+			d.Budget = l.gauges[name].read(&l.cfg.Budget, x.total.Totals(), x.first, x.to)
+		}
+		if x := totals[name]; x != nil {
+			d.Closed, d.ClosedRoutes = x.total.Totals(), parts(x.routes)
+		}
+		p.Dependencies = append(p.Dependencies, d)
+	}
+	slices.SortFunc(p.Partitions, func(a, b LivePartition) int { return strings.Compare(a.Name, b.Name) })
+	return p
+}
+
+// picture adds what is known of a scope, with its lock.
+func (s *scope) picture(p *Picture) {
+	p.Scopes++
+	p.Closed = min(p.Closed, s.closed)
+	p.Rebuilding = p.Rebuilding || s.closed < s.emitFrom
+	p.Warming = p.Warming || s.cold || s.closed < s.warm
+	if s.storeErr != nil {
+		p.StoreErr = s.storeErr
+	}
+	for _, st := range s.stats {
+		p.Stats.Add(st)
+	}
+	for i, c := range s.windows.sources {
+		p.Sources[i].add(c)
+	}
+	for _, x := range s.parts {
+		p.Partitions = append(p.Partitions, LivePartition{
+			Source: x.Source, Name: x.Name, Scope: s.name, Assigned: x.assigned, AtEnd: !x.atEnd.IsZero(),
+			Next: x.next, Committed: x.left.Offset, Watermark: x.mark,
+		})
+	}
+}

@@ -1,0 +1,61 @@
+package pipeline
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/targetside/auditor/ingest"
+)
+
+// What is read is in the next picture, a second later, though its tick stays open
+// for a lateness; a shipper's copies are in none.
+func TestAPictureShowsWhatWasReadASecondAgo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := liveConfig(t, newRowStore())
+		begun := time.Now()
+		cfg.Clock = func() time.Time { return noon.Add(15*time.Second + time.Since(begun)) }
+		f := &fleet{t: t, cfg: cfg, committed: make([]ingest.Position, 1), store: cfg.Writer.(*rowStore)}
+		var lines []string
+		for q := range 30 {
+			for try := range 3 {
+				line := strings.TrimSpace(rec(q*500+try*50, `,"my_id":"q%d","method":"GET","path":"/seats/1","peer":"10.1.0.%d:1"`, q, try))
+				lines = append(lines, line, line)
+			}
+		}
+		f.logs = []partLog{{lines}}
+		f.start()
+		time.Sleep(2500 * time.Millisecond)
+		f.feed(0, len(lines))
+		time.Sleep(1100 * time.Millisecond)
+		p := f.live.Picture()
+		if len(p.Dependencies) != 1 || len(p.Dependencies[0].Windows) != len(WindowLengths) {
+			t.Fatalf("%+v", p)
+		}
+		d := p.Dependencies[0]
+		w := d.Windows[1]
+		if w.Total.Arrivals != 90 || w.Total.Originals != 30 || w.Total.Repeats != 60 || w.Total.Claimed != 90 {
+			t.Errorf("a minute's window has %+v", w.Total)
+		}
+		if len(w.Routes) != 1 || w.Routes[0].Name != "GET /seats/{id}" || len(w.Peers) != 1 || w.Peers[0].Name != "bff" || w.Originators[0].Name != "claimed:my_id" {
+			t.Errorf("parts are %+v %+v %+v", w.Routes, w.Peers, w.Originators)
+		}
+		if !d.Budget.Some || d.Budget.Consumed < 9.9 || d.Budget.State != "blind" {
+			t.Errorf("of the budget is said %+v", d.Budget)
+		}
+		if d.Closed.Arrivals != 0 || !p.Warming {
+			t.Errorf("closed ticks have %+v, warming %v", d.Closed, p.Warming)
+		}
+		// The window slides on while nothing comes.
+		time.Sleep(6 * time.Minute)
+		if p := f.live.Picture(); len(p.Dependencies) > 0 && len(p.Dependencies[0].Windows) > 0 {
+			t.Errorf("figures of long ago: %+v", p.Dependencies[0].Windows[0].Total)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		f.sessions[0].Close(ctx)
+		f.kill()
+	})
+}

@@ -1,0 +1,137 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/targetside/auditor/aggregate"
+	"github.com/targetside/auditor/ingest"
+)
+
+// A daemon may be killed at any moment. What it does not need to read again is
+// decided here: the position of a partition is the first offset of any record
+// whose tick is E − 2H or later, where E is the scope's oldest tick that is not
+// stored and H the horizon. Records of ticks before E only teach the ledger who
+// has asked already; the rows of E and later are made anew from all that they
+// depend on. Were the position E itself, each restart would take every live
+// question for an original.
+//
+// Positions are whole blocks of offsets: late arrivals are counted in rows by
+// block, and a block that is read again is read from its beginning.
+
+// offsetBlock is how many offsets make a block.
+const offsetBlock = 1 << 16
+
+// trace is what a batch tells of the offsets of its records.
+type trace struct {
+	ticks []tickOffset // the first record of each tick
+	marks []markAt     // the watermark at the blocks that begin in the batch
+	block int64        // of the latest record, plus one
+}
+
+type tickOffset struct{ tick, offset int64 }
+
+// markAt is the watermark just before the first record at or behind an offset.
+type markAt struct{ Offset, Mark int64 }
+
+func (t trace) empty() trace { return trace{ticks: t.ticks[:0], marks: t.marks[:0]} }
+
+// add notes an arrival, and says whether it is late.
+func (t *trace) add(s *shared, a *aggregate.Arrival, offset, mark int64) (late bool) {
+	cfg := &s.ledger
+	if block := offset / s.offsetBlock; block+1 != t.block {
+		t.block = block + 1
+		t.marks = append(t.marks, markAt{block * s.offsetBlock, mark})
+	}
+	tick := cfg.Tick(a)
+	i := len(t.ticks) - 1
+	for i >= 0 && t.ticks[i].tick != tick {
+		i--
+	}
+	if i < 0 {
+		t.ticks = append(t.ticks, tickOffset{tick, offset})
+	}
+	return cfg.Late(tick, mark)
+}
+
+// trail is where in a partition the ticks begin that may be needed again.
+type trail struct {
+	first map[int64]int64 // by tick, the first offset of a record of it
+	marks []markAt        // in order of offset
+}
+
+func newTrail() trail { return trail{first: map[int64]int64{}} }
+
+func (r *trail) add(t *trace) {
+	for _, x := range t.ticks {
+		if at, ok := r.first[x.tick]; !ok || x.offset < at {
+			r.first[x.tick] = x.offset
+		}
+	}
+	for _, m := range t.marks {
+		if n := len(r.marks); n == 0 || r.marks[n-1].Offset < m.Offset {
+			r.marks = append(r.marks, m)
+		}
+	}
+}
+
+// release forgets ticks before from and returns where reading would have to begin
+// for the others, and the watermark there: at most next, which is not read yet, and
+// at the beginning of a block.
+func (r *trail) release(from, next, mark, block int64) markAt {
+	offset := next
+	for tick, at := range r.first {
+		if tick < from {
+			delete(r.first, tick)
+		} else {
+			offset = min(offset, at)
+		}
+	}
+	offset = offset / block * block
+	at := markAt{offset, mark}
+	i, found := slices.BinarySearchFunc(r.marks, offset, func(m markAt, o int64) int { return int(m.Offset - o) })
+	switch {
+	case found:
+		at.Mark = r.marks[i].Mark
+	case i < len(r.marks): // no record in that block
+		at.Mark = r.marks[i].Mark
+	}
+	r.marks = slices.Delete(r.marks, 0, i)
+	return at
+}
+
+// left is what a position's metadata says.
+type left struct {
+	Version  int      `json:"v"`
+	EmitFrom int64    `json:"emit"` // E: rows of ticks before it are stored
+	Mark     int64    `json:"mark"` // the watermark just before the offset, Unix ns
+	Rules    uint32   `json:"rules"`
+	Raised   []markAt `json:"idle,omitempty"` // at these offsets the watermark was raised, the partition being idle
+	Warm     int64    `json:"warm,omitempty"` // the first tick that is not warming
+}
+
+const leftVersion = 1
+
+func (l *left) String() string {
+	l.Version = leftVersion
+	for {
+		b, _ := json.Marshal(l)
+		if len(b) <= ingest.MaxMetadata {
+			return string(b)
+		}
+		l.Raised = l.Raised[len(l.Raised)/2+1:] // the oldest matter least
+	}
+}
+
+// parseLeft reads metadata. Of a partition that was never left it knows nothing.
+func parseLeft(metadata string) (l left, known bool, err error) {
+	if metadata == "" {
+		return left{EmitFrom: math.MinInt64, Mark: math.MinInt64}, false, nil
+	}
+	if err := json.Unmarshal([]byte(metadata), &l); err != nil || l.Version != leftVersion {
+		return left{}, false, fmt.Errorf("the position's metadata is not this program's (%d bytes); if the group belongs to another program, set another kafka.group", len(metadata))
+	}
+	return l, true, nil
+}

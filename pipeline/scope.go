@@ -1,0 +1,533 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"hash/fnv"
+	"log/slog"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/targetside/auditor/aggregate"
+	"github.com/targetside/auditor/ingest"
+)
+
+// scope is one ledger in shards, and what is known of the partitions that feed it.
+// Its figures are those of everything that its partitions have, and of no more.
+type scope struct {
+	live   *Live
+	name   string
+	shards []*liveShard
+	log    *slog.Logger
+
+	// sending is held while batches go to the shards, so that they go in the order
+	// in which they moved the watermark. It is taken before mu.
+	sending sync.Mutex
+
+	mu       sync.Mutex
+	changed  *sync.Cond // of mu: rows were stored
+	rules    uint32     // 0: not known yet
+	parts    map[string]*livePart
+	hold     time.Time // no tick is closed before: partitions come and go
+	closedBy []int64   // by shard, the tick before which all are closed
+	closed   int64     // the least of them
+	emitFrom int64     // rows of ticks before were stored by an earlier run
+	stored   int64     // rows of ticks before are stored
+	cold     bool      // some partition was never read before; until its first tick
+	warm     int64     // ticks from here on know all that was asked before
+	filed    map[int64]uint64
+	rows     map[int64]map[rowKey]*aggregate.Counts
+	pending  int // rows in rows
+	late     map[lateKey]*lateRows
+	counted  []Range
+	windows  *windows
+	totals   map[uint16]*aggregate.Sums // of closed ticks that were counted here first, by route
+	stats    []aggregate.Stats          // by shard
+	storeErr error
+
+	writing chan struct{} // has room while no rows are stored
+}
+
+type rowKey struct {
+	dims         aggregate.Dims
+	byPeer, wide bool
+}
+
+// lateKey is a block of a partition's offsets.
+type lateKey struct {
+	part  string
+	block int64
+}
+
+// lateRows are the rows of the late arrivals of a block.
+type lateRows struct {
+	records uint64
+	stored  uint64 // as many as that when it was last stored
+	rows    map[lateRow]*aggregate.Counts
+}
+
+type lateRow struct {
+	tick int64
+	rowKey
+}
+
+// settle is how long a scope waits after a partition came or went: those of one
+// assignment come one after the other.
+const settle = 2 * time.Second
+
+func newScope(l *Live, name string, shards int) *scope {
+	s := &scope{
+		live: l, name: name, log: l.cfg.Log.With("scope", name), parts: map[string]*livePart{},
+		closed: noTick, emitFrom: noTick, stored: noTick, warm: noTick,
+		filed: map[int64]uint64{}, rows: map[int64]map[rowKey]*aggregate.Counts{}, late: map[lateKey]*lateRows{},
+		windows: newWindows(), totals: map[uint16]*aggregate.Sums{}, writing: make(chan struct{}, 1),
+	}
+	s.changed = sync.NewCond(&s.mu)
+	s.start(shards)
+	return s
+}
+
+func (s *scope) start(shards int) {
+	s.stats, s.closedBy = make([]aggregate.Stats, shards), slices.Repeat([]int64{noTick}, shards)
+	for range shards {
+		s.shards = append(s.shards, newLiveShard(s))
+	}
+}
+
+// errMoved is what a session of a scope that begins anew is told.
+var errMoved = errors.New("another instance has counted on meanwhile; the partition is read anew")
+
+// assign takes a partition in and says where to begin. ok is false if the scope
+// cannot go on from there: another instance has counted since this one did, and
+// the ledger lacks what it read.
+func (s *scope) assign(p ingest.Partition, at ingest.Position, was left, known bool) (part *livePart, from int64, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hold = s.live.cfg.Clock().Add(settle)
+	if part = s.parts[p.Name]; part != nil {
+		if at.Offset > part.next || known && was.EmitFrom > s.stored {
+			return nil, 0, false
+		}
+		part.assigned, part.atEnd = true, time.Time{}
+		return part, part.next, true
+	}
+	part = &livePart{Partition: p, assigned: true, next: at.Offset, mark: was.Mark, trail: newTrail(), left: at, todo: was.Raised}
+	if known {
+		s.warm = max(s.warm, was.Warm)
+		s.emitFrom = max(s.emitFrom, was.EmitFrom)
+		s.stored = max(s.stored, was.EmitFrom)
+		s.rules = max(s.rules, was.Rules)
+	} else {
+		s.cold = true
+	}
+	s.parts[p.Name] = part
+	return part, at.Offset, true
+}
+
+func (s *scope) unassign(p *livePart) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.assigned = false
+	s.hold = s.live.cfg.Clock().Add(settle)
+}
+
+func (s *scope) markOf(p *livePart) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.raise(p)
+	return p.mark
+}
+
+// raise applies what an earlier run decided about an idle partition.
+func (s *scope) raise(p *livePart) {
+	for len(p.todo) > 0 && p.todo[0].Offset <= p.next {
+		p.mark = max(p.mark, p.todo[0].Mark)
+		p.raised = append(p.raised, p.todo[0])
+		p.todo = p.todo[1:]
+	}
+}
+
+// advance gives a batch its place and sends it to the shards. Without d there is
+// nothing in it.
+func (s *scope) advance(p *livePart, b *ingest.Batch, out *batch, d *decoder) error {
+	s.sending.Lock()
+	defer s.sending.Unlock()
+	if s.shards == nil {
+		return errMoved
+	}
+	job := &liveJob{part: p.Name}
+	s.mu.Lock()
+	now := s.live.cfg.Clock()
+	p.next = max(p.next, b.Next)
+	switch {
+	case !b.AtEnd:
+		p.atEnd = time.Time{}
+	case p.atEnd.IsZero():
+		p.atEnd = now
+	}
+	if out != nil {
+		s.live.order.Lock()
+		s.live.reg.add(out)
+		job.routes, job.peers = s.live.reg.routeOf[d.number], s.live.reg.peerOf[d.number]
+		s.live.order.Unlock()
+		job.batch, job.mark = out, p.mark
+		p.mark = max(p.mark, out.maxLog)
+		p.trail.add(&out.trace)
+		s.windows.read(p.Source, out)
+	}
+	if n := len(s.counted); n > 0 && s.counted[n-1].Partition == p.Name && s.counted[n-1].To == b.Offset {
+		s.counted[n-1].To = b.Next
+	} else if b.Next > b.Offset && len(b.Data) > 0 {
+		s.counted = append(s.counted, Range{p.Name, b.Offset, b.Next})
+	}
+	s.windows.lost(p.Source, b.Gap, b.Empty)
+	job.to = s.closeable(now)
+	s.mu.Unlock()
+	if out != nil {
+		s.send(job)
+	}
+	return nil
+}
+
+// atEnd says that there is nothing more to read anywhere.
+func (s *scope) atEnd() bool {
+	for _, p := range s.parts {
+		if p.assigned && p.atEnd.IsZero() {
+			return false
+		}
+	}
+	return true
+}
+
+// send hands a job to every shard.
+func (s *scope) send(j *liveJob) {
+	j.left.Store(int32(len(s.shards)))
+	for _, sh := range s.shards {
+		sh.jobs <- j
+	}
+}
+
+// closeable is the tick before which every tick may be closed: those that lie one
+// lateness below the watermark of every partition. A partition that is idle is
+// raised to the lowest of those that are not; when all are idle nothing closes.
+func (s *scope) closeable(now time.Time) int64 {
+	if now.Before(s.hold) {
+		return noTick
+	}
+	low, some := int64(math.MaxInt64), false
+	idle := func(p *livePart) bool { return !p.atEnd.IsZero() && now.Sub(p.atEnd) >= s.live.cfg.Idle }
+	for _, p := range s.parts {
+		if p.assigned && !idle(p) {
+			low, some = min(low, p.mark), true
+		}
+	}
+	if !some || low == noTick {
+		return noTick
+	}
+	for _, p := range s.parts {
+		if p.assigned && idle(p) && p.mark < low {
+			p.mark = low
+			p.raised = append(p.raised, markAt{p.next, low})
+		}
+	}
+	return (low-int64(s.live.cfg.Lateness))/1e9 + 1
+}
+
+// pulse is called once a second.
+func (s *scope) pulse() {
+	s.sending.Lock()
+	defer s.sending.Unlock()
+	s.mu.Lock()
+	now := s.live.cfg.Clock()
+	if s.atEnd() {
+		s.windows.slide(now.Unix() - 1)
+	}
+	job := &liveJob{beat: true, to: s.closeable(now)}
+	s.mu.Unlock()
+	s.send(job)
+}
+
+// take books what a shard found when it had closed the ticks before to; blocks are
+// those of late arrivals.
+func (s *scope) take(shard int, to int64, out *aggregate.Output, stats aggregate.Stats, part string, blocks []int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stats[shard] = stats
+	for _, t := range out.Ticks {
+		s.filed[t.At] += uint64(t.N)
+		if s.cold {
+			s.cold, s.warm = false, max(s.warm, t.At+2*s.horizon())
+		}
+	}
+	for _, r := range out.Rows {
+		if r.From < s.emitFrom {
+			continue
+		}
+		at := s.rows[r.From]
+		if at == nil {
+			at = map[rowKey]*aggregate.Counts{}
+			s.rows[r.From] = at
+		}
+		k := rowKey{r.Dims, r.View == viewPeers, r.Wide}
+		if !k.byPeer && !k.wide {
+			s.closedSum(r.Dims.Route).AddCounts(r.Counts)
+		}
+		if c := at[k]; c != nil {
+			c.Merge(r.Counts)
+		} else {
+			at[k] = r.Counts
+			s.pending++
+		}
+	}
+	for i := range out.Late {
+		s.takeLate(&out.Late[i], lateKey{part, blocks[i]})
+	}
+	s.windows.add(out.Beats, s.live.homes())
+	s.closedBy[shard] = max(s.closedBy[shard], to)
+	s.closed = slices.Min(s.closedBy)
+}
+
+func (s *scope) closedSum(route uint16) *aggregate.Sums {
+	if s.totals[route] == nil {
+		s.totals[route] = new(aggregate.Sums)
+	}
+	return s.totals[route]
+}
+
+// The views of a daemon's ledgers.
+const (
+	viewOriginators = iota
+	viewPeers
+)
+
+func (s *scope) takeLate(a *aggregate.LateArrival, k lateKey) {
+	b := s.late[k]
+	if b == nil {
+		b = &lateRows{rows: map[lateRow]*aggregate.Counts{}}
+		s.late[k] = b
+	}
+	b.records++
+	s.closedSum(a.Dims.Route).Add(&a.Beat)
+	for _, byPeer := range []bool{false, true} {
+		d := aggregate.Dims{Route: a.Dims.Route, Originator: a.Dims.Originator}
+		if byPeer {
+			d = aggregate.Dims{Route: a.Dims.Route, Peer: a.Dims.Peer}
+		}
+		row := lateRow{a.Tick, rowKey{dims: d, byPeer: byPeer}}
+		if b.rows[row] == nil {
+			b.rows[row] = new(aggregate.Counts)
+		}
+		b.rows[row].Book(a)
+	}
+}
+
+func (s *scope) horizon() int64 { return int64((s.live.cfg.Horizon + time.Second - 1) / time.Second) }
+
+// version is how many records the row of a tick may depend on.
+func (s *scope) version(tick int64) (n uint64) {
+	for at := tick - 2*s.horizon(); at <= tick; at++ {
+		n += s.filed[at]
+	}
+	return n
+}
+
+// collect takes what there is to store. It returns nil if there is nothing.
+func (s *scope) collect() *Written {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := &Written{Scope: s.name, Rules: s.rules, Closed: s.closed, Counted: s.counted}
+	for at, rows := range s.rows {
+		if at >= s.closed {
+			continue
+		}
+		version := s.version(at)
+		for k, c := range rows {
+			r := s.row(at, k, c)
+			r.Version = version
+			w.Rows = append(w.Rows, r)
+		}
+	}
+	for k, b := range s.late {
+		if b.records == b.stored {
+			continue
+		}
+		for row, c := range b.rows {
+			copied, _ := aggregate.DecodeCounts(c.Append(nil))
+			r := s.row(row.tick, row.rowKey, copied)
+			r.Late, r.Version = k.name(), b.records
+			w.Rows = append(w.Rows, r)
+		}
+	}
+	if len(w.Rows) == 0 && s.closed <= s.stored {
+		return nil
+	}
+	s.counted = nil
+	return w
+}
+
+// done notes that a write has succeeded.
+func (s *scope) done(w *Written) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for at := range s.rows {
+		if at < w.Closed {
+			s.pending -= len(s.rows[at])
+			delete(s.rows, at)
+		}
+	}
+	late := map[int64]uint64{}
+	for i := range w.Rows {
+		if r := &w.Rows[i]; r.Late != 0 {
+			late[r.Late] = r.Version
+		}
+	}
+	for k, b := range s.late {
+		if n, ok := late[k.name()]; ok {
+			b.stored = n
+		}
+	}
+	s.stored = max(s.stored, w.Closed)
+	for at := range s.filed {
+		if at < s.stored-4*s.horizon() {
+			delete(s.filed, at)
+		}
+	}
+	s.changed.Broadcast()
+}
+
+func (k lateKey) name() int64 {
+	h := fnv.New64a()
+	h.Write([]byte(k.part))
+	for i := range 8 {
+		h.Write([]byte{byte(k.block >> (8 * i))})
+	}
+	return int64(h.Sum64()>>1) | 1
+}
+
+// row gives a row its names.
+func (s *scope) row(at int64, k rowKey, c *aggregate.Counts) Row {
+	n := s.live.names()
+	dep, route := n.Route(k.dims.Route)
+	r := Row{At: at, Dependency: dep, Route: route, ByPeer: k.byPeer, Wide: k.wide, Counts: c}
+	if k.wide {
+		r.Route = ""
+	}
+	if k.byPeer {
+		r.Name = n.Peer(k.dims.Peer)
+	} else {
+		r.Name = n.Originator(k.dims.Originator)
+	}
+	return r
+}
+
+// write stores what is final, until that succeeds or ctx ends.
+func (s *scope) write(ctx context.Context) error {
+	select {
+	case s.writing <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-s.writing }()
+	if err := s.known(ctx); err != nil {
+		return err
+	}
+	w := s.collect()
+	if w == nil {
+		return nil
+	}
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+		err := s.live.cfg.Writer.Write(ctx, w)
+		s.mu.Lock()
+		s.storeErr = err
+		s.mu.Unlock()
+		if err == nil {
+			s.done(w)
+			return nil
+		}
+		s.log.Warn("rows were not stored; trying again", "rows", len(w.Rows), "error", err, "pause", pause)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+}
+
+// known makes sure that the scope's rules have a version.
+func (s *scope) known(ctx context.Context) error {
+	s.mu.Lock()
+	rules := s.rules
+	s.mu.Unlock()
+	if rules != 0 {
+		return nil
+	}
+	rules, err := s.live.cfg.Writer.NextRules(ctx, s.name)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rules = max(s.rules, rules)
+	return nil
+}
+
+// room waits until rows may be added.
+func (s *scope) room(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pending < s.live.cfg.MaxPending {
+		return nil
+	}
+	stop := context.AfterFunc(ctx, s.changed.Broadcast)
+	defer stop()
+	for s.pending >= s.live.cfg.MaxPending && ctx.Err() == nil {
+		s.changed.Wait()
+	}
+	return ctx.Err()
+}
+
+// released is where a partition would have to be read from again.
+func (s *scope) released(p *livePart) ingest.Position {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stored == noTick || s.parts[p.Name] != p {
+		return p.left
+	}
+	next, block := p.next, s.live.shared.offsetBlock
+	for k, b := range s.late {
+		if k.part == p.Name && b.records != b.stored {
+			next = min(next, k.block*block)
+		}
+	}
+	at := p.trail.release(s.stored-2*s.horizon(), next, p.mark, block)
+	if at.Offset < p.left.Offset {
+		at.Offset = p.left.Offset // it was left there, with all that is needed
+	}
+	for k, b := range s.late {
+		if k.part == p.Name && k.block < at.Offset/block && b.records == b.stored {
+			delete(s.late, k)
+		}
+	}
+	p.raised = slices.DeleteFunc(p.raised, func(m markAt) bool { return m.Offset < at.Offset })
+	l := left{EmitFrom: s.stored, Mark: at.Mark, Rules: s.rules, Raised: p.raised, Warm: s.warm}
+	p.left = ingest.Position{Offset: at.Offset, Metadata: l.String()}
+	return p.left
+}
+
+// flush closes what can be closed and stores it.
+func (s *scope) flush(ctx context.Context) error { return s.write(ctx) }
+
+// stop ends the shards. Nothing may be sent any more.
+func (s *scope) stop() {
+	s.sending.Lock()
+	defer s.sending.Unlock()
+	for _, sh := range s.shards {
+		close(sh.jobs)
+	}
+	for _, sh := range s.shards {
+		<-sh.done
+	}
+	s.shards = nil
+}
