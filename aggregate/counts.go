@@ -141,6 +141,14 @@ func (c *Counts) Merge(o *Counts) {
 	}
 }
 
+// Clone returns a copy.
+func (c *Counts) Clone() *Counts {
+	c.tally.empty(&c.n)
+	out := new(Counts)
+	out.Merge(c)
+	return out
+}
+
 // Settle prepares a row for adding into a range of rows that begins back rows
 // before it: what had come last before the range is new to the range, and stays
 // as a carry of one; what had come within it is not, and vanishes.

@@ -267,6 +267,35 @@ func (c *Counts) measure(s scope) Measure {
 	return m
 }
 
+// Measure forms the measure of counts over a range of so many seconds. readShare is
+// the share of records that could be read; byPeer is for the counts of a peer. Of
+// budgets it says nothing: those are read in log time.
+func (c *Counts) Measure(seconds int64, readShare Figure, byPeer bool) Measure {
+	s := scope{seconds: seconds, readShare: readShare, byPeer: byPeer}
+	if p := c.Spans.seconds(0.99); p != nil {
+		s.span = *p
+	}
+	c.tally.empty(&c.n)
+	m := c.measure(s)
+	m.Budget.Model = "ratio"
+	return m
+}
+
+// FanOutOf replaces the fan-out by route with that of whole dependencies, which
+// rows of their own have.
+func (c *Counts) FanOutOf(wide ...*Counts) {
+	c.FanOut = Histogram{}
+	for _, w := range wide {
+		c.FanOut.merge(&w.FanOut)
+	}
+}
+
+// Share is a ratio of two counts, null where there is nothing to divide by.
+func Share(a, b uint64) Figure { return share(a, b) }
+
+// Ratio is a number as a figure, null if it is none.
+func Ratio(v float64) Figure { return figure(v) }
+
 func less(a, b uint64) uint64 { return a - min(a, b) }
 
 // The reasons for which hop figures are missing.

@@ -76,7 +76,7 @@ func NewLive(cfg LiveConfig) (*Live, error) {
 	shared, extra := newShared(c, aggregate.Config{
 		Horizon: int64(c.Horizon), Lateness: int64(c.Lateness), Live: true,
 		Views: []aggregate.View{{ByRoute: true, ByOriginator: true, Every: 1}, {ByRoute: true, ByPeer: true, Every: 1}},
-		Worst: c.Worst, KeyHash: keyHasher(c.Salt),
+		Worst: c.Worst, KeyHash: KeyHasher(c.Salt),
 	})
 	shared.offsetBlock = cmp.Or(cfg.offsetBlock, offsetBlock)
 	for i := range c.Sources {

@@ -355,9 +355,9 @@ func (n *names) vary(decoders []*decoder) {
 	}
 }
 
-// keyHasher hashes keys for showing: the first 128 bits of HMAC-SHA-256 under the
+// KeyHasher hashes keys for showing: the first 128 bits of HMAC-SHA-256 under the
 // salt.
-func keyHasher(salt []byte) func([]byte) [16]byte {
+func KeyHasher(salt []byte) func([]byte) [16]byte {
 	return func(key []byte) (out [16]byte) {
 		m := hmac.New(sha256.New, salt)
 		m.Write(key)

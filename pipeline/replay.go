@@ -200,7 +200,7 @@ func (r *replayer) prepare() error {
 	}
 	ledger := aggregate.Config{
 		Horizon: int64(c.Horizon), Lateness: int64(c.Lateness), Views: aggregate.SummaryViews(), EndAtLast: true,
-		Worst: c.Worst, KeyHash: keyHasher(c.Salt),
+		Worst: c.Worst, KeyHash: KeyHasher(c.Salt),
 	}
 	s, extra := newShared(c, ledger)
 	for _, p := range r.files {
