@@ -18,6 +18,7 @@ const module = "github.com/targetside/auditor/"
 var allowed = map[string][]string{
 	"aggregate":        {"aggregate/budget", "keys"},
 	"aggregate/budget": {},
+	"api":              {"aggregate", "aggregate/budget"},
 	"cmd/auditor":      {"aggregate", "aggregate/budget", "config", "ingest", "ingest/accesslog", "keys", "pipeline"},
 	"config":           {},
 	"ingest":           {},
