@@ -66,8 +66,9 @@ type Snapshot struct {
 	Build        Build
 	Dependencies []Dependency // by name; those of standby scopes left out
 	Sources      []Source     // by name
+	Granted      []Grant      // the retry budget of every dependency (its Route is empty), and those of single routes
 	Policy       *Policy      // nil: none is declared
-	StoreWrites  Distribution // seconds that writes to the store took, failed ones included
+	StoreWrites  Distribution // seconds that writes to the store took, failed ones too; buckets as StoreWriteBounds
 }
 
 // Build says what program this is.
@@ -93,12 +94,12 @@ type Dependency struct {
 	ScopeSplit    bool
 	LiveQuestions int64
 
-	// Windows are of log time and end with the newest second: those of Windows
-	// (10 s, 1 min, 5 min), shortest first. A window that cannot be filled yet is
-	// here all the same: its From says how far it reaches.
+	// Windows are of log time and end with the newest second: 10 s, 1 min and
+	// 5 min. A window that cannot be filled yet is here all the same: its From
+	// says how far it reaches.
 	Windows []Window
-	// Budgets are the dependency's own (Route is empty) and those of single
-	// routes.
+	// Budgets are the newest readings, of the dependency (Route is empty) and of
+	// routes that have a budget of their own.
 	Budgets []Budget
 	// Worst are the questions with the most arrivals within the longest window,
 	// the most first, at most 100.
@@ -108,12 +109,6 @@ type Dependency struct {
 	// from the start, and more than the limit are "other".
 	Closed Counters
 }
-
-// The lengths of the live windows, by name.
-var windowLengths = []struct {
-	name   string
-	length time.Duration
-}{{"10s", 10 * time.Second}, {"1m", time.Minute}, {"5m", 5 * time.Minute}}
 
 // Window is the live figures of a stretch of log time.
 type Window struct {
@@ -162,7 +157,6 @@ type Counters struct {
 	Routes []Part
 	// PerQuestion is arrivals per question, of questions that are over.
 	PerQuestion Distribution
-	Late        uint64 // arrivals after their tick
 }
 
 // Distribution is a histogram whose counts only ever rise.
@@ -180,14 +174,29 @@ type Bucket struct {
 	N     uint64
 }
 
-// Budget is the newest reading of one retry budget.
-type Budget struct {
-	Route string // empty: of the dependency
+// StoreWriteBounds are the Uppers of Snapshot.StoreWrites, in seconds.
+var StoreWriteBounds = []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10}
+
+// Grant is a retry budget as configured.
+type Grant struct {
+	Route string
 	Model string
-	// What is granted: repeats per original, and besides per second and client.
+	// Repeats allowed per original, and besides per second and client.
 	Ratio, FloorPerSecond float64
 	Clients               int
-	From, To              time.Time // the window, in log time
+	Window                time.Duration
+	// Low is the consumed share from which the state is low, CoverageFloor the
+	// verified share of arrivals below which it is blind, MinArrivals the arrivals
+	// below which there is none.
+	Low, CoverageFloor float64
+	MinArrivals        int
+}
+
+// Budget is the newest reading of one retry budget of a dependency.
+type Budget struct {
+	Route    string // as in its Grant
+	Model    string
+	From, To time.Time // the window, in log time
 
 	// Allowance, Spent and Consumed as defined; null if there is no reading.
 	Allowance, Spent, Consumed aggregate.Figure
@@ -241,12 +250,13 @@ type Source struct {
 	Dependency   string // empty: by record
 	Partitions   []Partition
 
-	Arrivals, Ignored uint64            // records by outcome: counted, and no arrivals
-	Quarantined       map[string]uint64 // by reason
-	Duplicates        uint64
-	Undecidable       uint64 // equal records that may be copies
-	Late              uint64
-	GapRecords        uint64 // offsets that were never read
+	// Records by outcome: Counted became arrivals, Ignored are none (health checks
+	// and so on), Quarantined could not be read, by reason.
+	Counted, Ignored, Duplicates uint64
+	Quarantined                  map[string]uint64
+	Undecidable                  uint64 // of Counted, equal records that may be copies
+	Late                         uint64 // arrivals after their tick was closed
+	GapRecords                   uint64 // offsets that were never read
 }
 
 // Partition is a part of a source with an order of its own.
