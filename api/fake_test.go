@@ -160,12 +160,16 @@ func newServer(t testing.TB, r Reader, o Options) *Server {
 	return s
 }
 
-// get asks a handler without a network.
+// ask asks a handler without a network.
 func ask(h http.Handler, method, target string, header ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, target, nil)
 	for i := 0; i+1 < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
+	return serve(h, r)
+}
+
+func serve(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	return w

@@ -39,6 +39,9 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	case <-s.closing:
 		writeProblem(w, problem(http.StatusServiceUnavailable, "shutting down"))
 		return
+	default:
+	}
+	select {
 	case s.streams <- struct{}{}:
 		s.metrics.streams.Inc()
 		defer func() { s.metrics.streams.Dec(); <-s.streams }()
