@@ -25,7 +25,7 @@ func gauge(name, help string, labels ...string) *family {
 // by the lateness; gauges are live.
 type families struct {
 	arrivals, unattributable, originals, repeats *family
-	responses, deadAnswers                       *family
+	responses, good, deadAnswers                 *family
 	deadSeconds, busySeconds, repeatSeconds      *family
 	retryAsked, retryEarly, stale, violations    *family
 	perQuestion                                  *family
@@ -44,7 +44,8 @@ func newFamilies() *families {
 		unattributable: counter("auditor_unattributable_arrivals_total", "Arrivals that could not be attributed, by reason.", "dependency", "reason"),
 		originals:      counter("auditor_originals_total", "Arrivals that opened a question.", "dependency", "route"),
 		repeats:        counter("auditor_repeats_total", "Arrivals whose question had arrived before.", "dependency", "route"),
-		responses:      counter("auditor_responses_total", "Arrivals by what became of them: success, failed, dead, refused or abandoned.", "dependency", "route", "outcome"),
+		responses:      counter("auditor_responses_total", "Arrivals by what became of them: answered, dead, refused or abandoned.", "dependency", "route", "outcome"),
+		good:           counter("auditor_good_responses_total", "Successes whose caller had neither left nor given up: goodput.", "dependency", "route"),
 		deadAnswers:    counter("auditor_dead_answers_total", "Answers that nobody was there to read, by how that is known.", "dependency", "route", "kind"),
 		deadSeconds:    counter("auditor_dead_seconds_total", "Time in system of arrivals whose caller had left or given up.", "dependency", "route"),
 		busySeconds:    counter("auditor_busy_seconds_total", "Time in system of all arrivals.", "dependency", "route"),
@@ -80,7 +81,7 @@ func newFamilies() *families {
 
 func (f *families) all() []*family {
 	return []*family{
-		f.arrivals, f.unattributable, f.originals, f.repeats, f.responses, f.deadAnswers, f.deadSeconds, f.busySeconds,
+		f.arrivals, f.unattributable, f.originals, f.repeats, f.responses, f.good, f.deadAnswers, f.deadSeconds, f.busySeconds,
 		f.repeatSeconds, f.retryAsked, f.retryEarly, f.stale, f.violations, f.perQuestion, f.loadFactor, f.amplification,
 		f.declaredWorst, f.coverage, f.readShare, f.visibility, f.consumed, f.exhaustsIn, f.live, f.sampling, f.records,
 		f.quarantined, f.duplicates, f.late, f.gaps, f.lag, f.watermark, f.storeWrite, f.build,

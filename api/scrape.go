@@ -66,13 +66,13 @@ func (x *scrape) route(dep, route string, s *Sums) {
 	x.count(x.repeats, s.Repeats, dep, route)
 
 	// The outcomes are disjoint and add up to the arrivals.
-	alive := less(s.Answers, s.DeadAnswers)
-	success := min(s.Good, alive)
-	x.count(x.responses, success, dep, route, "success")
-	x.count(x.responses, alive-success, dep, route, "failed")
+	x.count(x.responses, less(s.Answers, s.DeadAnswers), dep, route, "answered")
 	x.count(x.responses, s.DeadAnswers, dep, route, "dead")
 	x.count(x.responses, s.Refused, dep, route, "refused")
 	x.count(x.responses, less(s.Arrivals, s.Answers+s.Refused), dep, route, "abandoned")
+
+	// Beside them: a success may also be a refusal, as a proxy's own redirect is.
+	x.count(x.good, s.Good, dep, route)
 
 	x.count(x.deadAnswers, s.UndeliveredAnswer, dep, route, "undelivered_answer")
 	x.count(x.deadAnswers, s.DuringResponse, dep, route, "during_response")

@@ -315,7 +315,6 @@ func TestTimeouts(t *testing.T) {
 		}
 		c.Close()
 		// A client that does not take its answer.
-		begin = time.Now()
 		c = ln.dial()
 		request(t, c, "/api/v1/summary")
 		synctest.Wait()

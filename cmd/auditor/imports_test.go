@@ -44,7 +44,7 @@ var only = map[string][]string{
 	"github.com/go-chi/chi/":         {"api"},
 	"github.com/ClickHouse/":         {"store"},
 	"github.com/hashicorp/":          {},
-	"github.com/prometheus/":         {"ingest", "store", "api", "cmd/auditor"},
+	"github.com/prometheus/":         {"api"},
 }
 
 // leaves may import nothing but the standard library.
