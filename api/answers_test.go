@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/targetside/auditor/aggregate"
 )
 
 var update = flag.Bool("update", false, "write the golden answers anew")
@@ -190,6 +192,7 @@ func TestRangesAreAlignedOutward(t *testing.T) {
 		{"from=2026-11-29T11:49:31Z&to=2026-11-29T11:58:01Z&step=1m", "11:49:00", "11:59:00", "1m0s", "1m0s"},
 		{"from=2026-11-29T11:49:00Z&to=2026-11-29T11:58:00Z&step=3m", "11:48:00", "12:00:00", "3m0s", "1m0s"},
 		{"from=2026-11-29T11:49:31Z&to=2026-11-29T11:58:01.5Z&step=5s", "11:49:30", "11:58:05", "5s", "1s"},
+		{"from=2026-11-29T11:49:31.9Z&to=2026-11-29T11:58:00.001Z&step=5s", "11:49:30", "11:58:05", "5s", "1s"},
 		{"from=2026-11-29T13:49:31%2B02:00&to=2026-11-29T11:58:01Z&step=30s", "11:49:30", "11:58:30", "30s", "10s"},
 		{"from=2026-11-29T13:49:31+02:00&to=2026-11-29T11:58:01Z&step=30s", "11:49:30", "11:58:30", "30s", "10s"},
 		{"", "11:00:00", "12:00:00", "30s", "10s"}, // an hour: 120 points, for 10 s make 360
@@ -212,6 +215,27 @@ func TestRangesAreAlignedOutward(t *testing.T) {
 		v := object(t, w.Body)
 		if v["from"] != q.From.Format(time.RFC3339) || v["to"] != q.To.Format(time.RFC3339) || v["step_seconds"] != q.Step.Seconds() {
 			t.Errorf("%s: the answer names another range: %v %v %v", c.query, v["from"], v["to"], v["step_seconds"])
+		}
+	}
+}
+
+// What is compared with nothing is not said to be below it.
+func TestAbove(t *testing.T) {
+	null, unbounded := aggregate.Figure{}, aggregate.Bound(1, 0)
+	two, three := aggregate.Number(2), aggregate.Number(3)
+	for _, c := range []struct {
+		a, b aggregate.Figure
+		want any
+	}{
+		{three, two, true}, {two, three, false}, {two, two, false}, {two, unbounded, false},
+		{null, two, nil}, {two, null, nil}, {null, null, nil}, {null, unbounded, nil},
+	} {
+		var got any
+		if p := above(c.a, c.b); p != nil {
+			got = *p
+		}
+		if got != c.want {
+			t.Errorf("%v above %v: %v, want %v", c.a, c.b, got, c.want)
 		}
 	}
 }

@@ -51,7 +51,6 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	}
 
 	control := http.NewResponseController(w)
-	control.SetReadDeadline(time.Time{}) // that of the request would end the stream
 	send := func(event []byte) bool {
 		control.SetWriteDeadline(time.Now().Add(streamWrite))
 		if _, err := w.Write(event); err != nil {
