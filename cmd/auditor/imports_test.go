@@ -18,6 +18,7 @@ const module = "github.com/targetside/auditor/"
 var allowed = map[string][]string{
 	"aggregate":        {"aggregate/budget", "keys"},
 	"aggregate/budget": {},
+	"api":              {"aggregate", "aggregate/budget"},
 	"cmd/auditor":      {"aggregate", "aggregate/budget", "config", "ingest", "ingest/accesslog", "keys", "pipeline"},
 	"config":           {},
 	"ingest":           {},
@@ -43,7 +44,7 @@ var only = map[string][]string{
 	"github.com/go-chi/chi/":         {"api"},
 	"github.com/ClickHouse/":         {"store"},
 	"github.com/hashicorp/":          {},
-	"github.com/prometheus/":         {"ingest", "store", "api", "cmd/auditor"},
+	"github.com/prometheus/":         {"api"},
 }
 
 // leaves may import nothing but the standard library.

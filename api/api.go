@@ -1,0 +1,130 @@
+// Package api turns what the daemon knows into answers over HTTP: JSON under
+// /api/v1/, Prometheus metrics, health, and a stream of server-sent events.
+//
+// It reads only. It counts nothing, keeps no figure but the highest value of each
+// metric that must not fall, and knows neither the store nor the sources: what it
+// needs of them is the Reader, which the daemon implements. It does not draw: the
+// page at / is whatever it is given.
+package api
+
+import (
+	"crypto/sha256"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Options are what a Server needs besides its Reader. The zero value serves
+// everybody, without TLS, on loopback only.
+type Options struct {
+	// Log gets one line for each request but those of probes, and what went wrong.
+	// Default: nothing is logged.
+	Log *slog.Logger
+	// Registry is where /metrics is gathered from; the daemon may register more
+	// there. Default: a registry of the server's own.
+	Registry *prometheus.Registry
+	// Page is served at /. Default: nothing is.
+	Page fs.FS
+	// Tokens are the bearer tokens that are let in. None: everybody is.
+	Tokens [][]byte
+	// TLS is the certificate of the listener. Default: none.
+	TLS *TLS
+	// Insecure allows other addresses than loopback without TLS and Tokens.
+	Insecure bool
+	// Retention is how long rows of each resolution are kept. What is left out is
+	// not checked.
+	Retention map[time.Duration]time.Duration
+	// Timeout bounds one request, above 0. Default 10 s.
+	Timeout time.Duration
+	// MaxStreams bounds the clients of the stream, above 0. Default 100.
+	MaxStreams int
+	// StaleAfter is the age of the snapshot from which the instance is not ready.
+	// Default 15 s.
+	StaleAfter time.Duration
+}
+
+// TLS names the files of a listener's certificate. With ClientCAFile, clients
+// without a certificate of one of those authorities are refused.
+type TLS struct{ CertFile, KeyFile, ClientCAFile string }
+
+// Server answers requests. It is a http.Handler for tests and for other servers;
+// Serve is what a daemon calls.
+type Server struct {
+	reader     Reader
+	log        *slog.Logger
+	registry   *prometheus.Registry
+	metrics    *metrics
+	page       fs.FS
+	tokens     [][sha256.Size]byte
+	tls        *tls.Config
+	insecure   bool
+	retention  map[time.Duration]time.Duration
+	timeout    time.Duration
+	staleAfter time.Duration
+	handler    http.Handler
+
+	streams  chan struct{} // one for each client of the stream
+	rendered rendered
+	closing  chan struct{} // closed when the server shuts down
+	close    sync.Once
+}
+
+// New returns a server. It is inert: it starts nothing and opens no listener. It
+// fails if a certificate cannot be read or a token is empty.
+func New(r Reader, o Options) (*Server, error) {
+	if r == nil {
+		return nil, errors.New("the API needs a reader")
+	}
+	s := &Server{
+		reader: r, log: o.Log, registry: o.Registry, page: o.Page, insecure: o.Insecure, retention: o.Retention,
+		timeout: o.Timeout, staleAfter: o.StaleAfter, closing: make(chan struct{}),
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	s.log = s.log.With("component", "api")
+	if s.registry == nil {
+		s.registry = prometheus.NewRegistry()
+	}
+	if s.timeout <= 0 {
+		s.timeout = 10 * time.Second
+	}
+	if s.staleAfter <= 0 {
+		s.staleAfter = 15 * time.Second
+	}
+	if o.MaxStreams <= 0 {
+		o.MaxStreams = 100
+	}
+	s.streams = make(chan struct{}, o.MaxStreams)
+	for i, token := range o.Tokens {
+		if len(token) == 0 {
+			return nil, fmt.Errorf("api.tokens[%d] is empty: it would let everybody in", i)
+		}
+		s.tokens = append(s.tokens, sha256.Sum256(token))
+	}
+	if o.TLS != nil {
+		var err error
+		if s.tls, err = o.TLS.config(); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if s.metrics, err = newMetrics(s.registry); err != nil {
+		return nil, err
+	}
+	if err := s.registry.Register(newCollector(r)); err != nil {
+		return nil, fmt.Errorf("register the metrics of the daemon: %w", err)
+	}
+	s.handler = s.routes()
+	return s, nil
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }

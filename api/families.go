@@ -1,0 +1,89 @@
+package api
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// A family is one metric of the daemon: its name, meaning and labels. The names
+// are a contract: rules and dashboards are written to them.
+type family struct {
+	desc   *prometheus.Desc
+	kind   prometheus.ValueType
+	name   string
+	labels []string
+}
+
+func counter(name, help string, labels ...string) *family {
+	return &family{prometheus.NewDesc(name, help, labels, nil), prometheus.CounterValue, name, labels}
+}
+
+func gauge(name, help string, labels ...string) *family {
+	return &family{prometheus.NewDesc(name, help, labels, nil), prometheus.GaugeValue, name, labels}
+}
+
+// families are all metrics of the daemon. Counters are of closed ticks and trail
+// by the lateness; gauges are live.
+type families struct {
+	arrivals, unattributable, originals, repeats *family
+	responses, good, deadAnswers                 *family
+	deadSeconds, busySeconds, repeatSeconds      *family
+	retryAsked, retryEarly, stale, violations    *family
+	perQuestion                                  *family
+	loadFactor, amplification, declaredWorst     *family
+	coverage, readShare, visibility              *family
+	consumed, exhaustsIn                         *family
+	live, sampling                               *family
+	records, quarantined, duplicates, late, gaps *family
+	lag, watermark                               *family
+	storeWrite, build                            *family
+}
+
+func newFamilies() *families {
+	return &families{
+		arrivals:       counter("auditor_arrivals_total", "Arrivals by what is known of their key: verified, claimed or unattributable.", "dependency", "route", "class"),
+		unattributable: counter("auditor_unattributable_arrivals_total", "Arrivals that could not be attributed, by reason.", "dependency", "reason"),
+		originals:      counter("auditor_originals_total", "Arrivals that opened a question.", "dependency", "route"),
+		repeats:        counter("auditor_repeats_total", "Arrivals whose question had arrived before.", "dependency", "route"),
+		responses:      counter("auditor_responses_total", "Arrivals by what became of them: answered, dead, refused or abandoned.", "dependency", "route", "outcome"),
+		good:           counter("auditor_good_responses_total", "Successes whose caller had neither left nor given up: goodput.", "dependency", "route"),
+		deadAnswers:    counter("auditor_dead_answers_total", "Answers that nobody was there to read, by how that is known.", "dependency", "route", "kind"),
+		deadSeconds:    counter("auditor_dead_seconds_total", "Time in system of arrivals whose caller had left or given up.", "dependency", "route"),
+		busySeconds:    counter("auditor_busy_seconds_total", "Time in system of all arrivals.", "dependency", "route"),
+		repeatSeconds:  counter("auditor_repeat_seconds_total", "Time in system of repeats.", "dependency", "route"),
+		retryAsked:     counter("auditor_retry_after_asked_total", "Answers that carried Retry-After.", "dependency"),
+		retryEarly:     counter("auditor_retry_after_early_total", "Repeats that came before the time asked for.", "dependency"),
+		stale:          counter("auditor_stale_arrivals_total", "Arrivals that started after their question's deadline.", "dependency"),
+		violations:     counter("auditor_attempt_budget_violations_total", "Arrivals that break a carried attempt budget.", "dependency", "kind"),
+		perQuestion:    counter("auditor_arrivals_per_question", "Arrivals per question, of questions that are over.", "dependency"),
+
+		loadFactor:    gauge("auditor_load_factor_ratio", "Attributable arrivals per original in the window.", "dependency", "window"),
+		amplification: gauge("auditor_amplification_ratio", "Arrivals per distinct question in the window, as measured and within bounds for all traffic.", "dependency", "window", "bound"),
+		declaredWorst: gauge("auditor_declared_amplification_ratio", "The most arrivals that one question can cost by the declared policy.", "dependency"),
+		coverage:      gauge("auditor_key_coverage_ratio", "Share of the last minute's arrivals whose key is verified or claimed.", "dependency", "class"),
+		readShare:     gauge("auditor_read_share_ratio", "Share of records that could be read.", "dependency"),
+		visibility:    gauge("auditor_response_visibility_ratio", "Share of the last minute's records that can show a departure.", "dependency"),
+		consumed:      gauge("auditor_retry_budget_consumed_ratio", "Repeats as a share of those allowed; high takes all unattributable arrivals for repeats.", "dependency", "model", "bound"),
+		exhaustsIn:    gauge("auditor_retry_budget_exhausts_in_seconds", "Time until the retry budget is spent at the present slope.", "dependency", "model"),
+		live:          gauge("auditor_live_questions", "Questions that are remembered.", "dependency"),
+		sampling:      gauge("auditor_sampling_ratio", "Share of questions that is followed.", "dependency"),
+
+		records:     counter("auditor_records_total", "Records read, by outcome: counted, ignored, duplicate or quarantined.", "source", "outcome"),
+		quarantined: counter("auditor_quarantined_records_total", "Records that could not be read, by reason.", "source", "reason"),
+		duplicates:  counter("auditor_duplicate_records_total", "Copies that the shipper sent again.", "source"),
+		late:        counter("auditor_late_arrivals_total", "Arrivals that came after their tick was closed.", "source"),
+		gaps:        counter("auditor_offset_gap_records_total", "Offsets that were never read.", "source"),
+		lag:         gauge("auditor_ingest_lag_seconds", "How far the source's slowest partition is behind.", "source"),
+		watermark:   gauge("auditor_watermark_timestamp_seconds", "Log time up to which the source's slowest partition is read.", "source"),
+		storeWrite:  counter("auditor_store_write_seconds", "Time that writes to the store took."),
+		build:       gauge("auditor_build_info", "1, with what program this is.", "version", "revision", "goversion"),
+	}
+}
+
+func (f *families) all() []*family {
+	return []*family{
+		f.arrivals, f.unattributable, f.originals, f.repeats, f.responses, f.good, f.deadAnswers, f.deadSeconds, f.busySeconds,
+		f.repeatSeconds, f.retryAsked, f.retryEarly, f.stale, f.violations, f.perQuestion, f.loadFactor, f.amplification,
+		f.declaredWorst, f.coverage, f.readShare, f.visibility, f.consumed, f.exhaustsIn, f.live, f.sampling, f.records,
+		f.quarantined, f.duplicates, f.late, f.gaps, f.lag, f.watermark, f.storeWrite, f.build,
+	}
+}

@@ -1,0 +1,132 @@
+package api
+
+import (
+	"math"
+	"time"
+
+	"github.com/targetside/auditor/aggregate"
+)
+
+// Meta stands at the head of every answer: how far its figures can be believed.
+type Meta struct {
+	At    instant `json:"at"` // of the snapshot
+	State State   `json:"state"`
+	// Coverage is the share of arrivals that could be attributed, the next two its
+	// parts; of a range over the range, of all else over the last minute.
+	Coverage         aggregate.Figure `json:"coverage"`
+	CoverageVerified aggregate.Figure `json:"coverage_verified"`
+	CoverageClaimed  aggregate.Figure `json:"coverage_claimed"`
+	// What started before CompleteUntil is final. Provisional says that the answer
+	// reaches beyond it.
+	CompleteUntil instant   `json:"complete_until"`
+	Provisional   bool      `json:"provisional"`
+	Warming       bool      `json:"warming"`
+	Sampling      *Sampling `json:"sampling"` // null: every question is followed
+	ScopeSplit    bool      `json:"scope_split"`
+}
+
+// Sampling says what share of questions is followed. Sums are weighted already.
+type Sampling struct {
+	Bits  int     `json:"bits"`
+	Share float64 `json:"share"`
+	// StandardError is that of originals over the last minute; null of a range.
+	StandardError aggregate.Figure `json:"originals_standard_error"`
+}
+
+// sampling describes following one question in 2^bits; originals are weighted.
+func sampling(bits int, originals aggregate.Figure) *Sampling {
+	if bits <= 0 {
+		return nil
+	}
+	share := math.Ldexp(1, -bits)
+	s := &Sampling{Bits: bits, Share: share}
+	if o, ok := originals.Value(); ok {
+		// 2^k √(O_s (1 − 2^−k)), with O_s = O 2^−k of the sample.
+		s.StandardError = aggregate.Number(math.Sqrt(o*share*(1-share)) / share)
+	}
+	return s
+}
+
+// metaWindow is the live window that coverage is of.
+const metaWindow = time.Minute
+
+// liveMeta is the head of an answer about these dependencies as they are now.
+func liveMeta(s *Snapshot, deps []*Dependency) Meta {
+	m := Meta{At: instant(s.At), State: s.State, Warming: s.State == Warming}
+	var sums Sums
+	var newest, complete time.Time
+	bits := 0
+	for i, d := range deps {
+		if w := d.window(metaWindow); w != nil {
+			sums.addCoverage(&w.Total)
+		}
+		for j := range d.Windows {
+			newest = later(newest, d.Windows[j].To)
+		}
+		if i == 0 || d.CompleteUntil.Before(complete) {
+			complete = d.CompleteUntil
+		}
+		bits = max(bits, d.SampleBits)
+		m.Warming = m.Warming || d.Warming
+		m.ScopeSplit = m.ScopeSplit || d.ScopeSplit
+	}
+	m.Coverage = aggregate.Share(sums.attributable(), sums.Arrivals)
+	m.CoverageVerified = aggregate.Share(sums.Verified, sums.Arrivals)
+	m.CoverageClaimed = aggregate.Share(sums.Claimed, sums.Arrivals)
+	m.CompleteUntil = instant(complete)
+	m.Provisional = newest.After(complete)
+	m.Sampling = sampling(bits, aggregate.Number(float64(sums.Originals)))
+	return m
+}
+
+// rangeMeta is the head of an answer about stored rows that end at to.
+func rangeMeta(s *Snapshot, r *Range, to time.Time) Meta {
+	t := &r.Total
+	return Meta{
+		At: instant(s.At), State: s.State,
+		Coverage:         t.Coverage,
+		CoverageVerified: aggregate.Share(t.Verified, t.Arrivals),
+		CoverageClaimed:  aggregate.Share(t.Claimed, t.Arrivals),
+		CompleteUntil:    instant(r.CompleteUntil),
+		Provisional:      to.After(r.CompleteUntil),
+		Warming:          r.Warming,
+		Sampling:         sampling(r.SampleBits, aggregate.Figure{}),
+		ScopeSplit:       r.ScopeSplit,
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// window returns the live window of a length, nil if there is none.
+func (d *Dependency) window(length time.Duration) *Window {
+	for i := range d.Windows {
+		if d.Windows[i].Length == length {
+			return &d.Windows[i]
+		}
+	}
+	return nil
+}
+
+// span is how much log time a window covers.
+func (w *Window) span() time.Duration { return max(0, w.To.Sub(w.From)) }
+
+// pick returns the dependency with a name, or all for an empty one. A name that
+// is not there is a fault of the parameter.
+func pick(s *Snapshot, p *params) []*Dependency {
+	name := p.name("dependency")
+	var deps []*Dependency
+	for i := range s.Dependencies {
+		if d := &s.Dependencies[i]; name == "" || d.Name == name {
+			deps = append(deps, d)
+		}
+	}
+	if name != "" && deps == nil {
+		p.fault("dependency", clip(name), "a dependency that is live here: see /api/v1/summary")
+	}
+	return deps
+}

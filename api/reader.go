@@ -1,0 +1,346 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/targetside/auditor/aggregate"
+	"github.com/targetside/auditor/aggregate/budget"
+)
+
+// Reader is all that the API asks of the daemon. Its methods are called from many
+// goroutines at once.
+type Reader interface {
+	// Snapshot returns the newest picture of what is live. It never blocks and
+	// never returns nil. Neither side changes a snapshot that was handed out; a
+	// new one is a new pointer, about once a second.
+	Snapshot() *Snapshot
+
+	// Range returns measures of stored rows, those of all instances. Errors that
+	// callers tell apart: ErrTooMany, ErrUnavailable, the context's.
+	Range(ctx context.Context, q RangeQuery) (*Range, error)
+
+	// Questions returns what is known of the question key with this hash, live
+	// and stored, the latest first, at most limit; none is no error. The errors
+	// are those of Range.
+	Questions(ctx context.Context, keyHash [16]byte, limit int) ([]Question, error)
+
+	// HashKey returns the hash under which a key with this text is kept. The text
+	// is neither kept nor logged.
+	HashKey(text string) [16]byte
+}
+
+// The errors of a Reader that the API answers in words of its own. Any other is
+// an error of the daemon: it is logged, and the client learns nothing of it.
+var (
+	// ErrTooMany is the error of a query that takes more rows than can be read.
+	ErrTooMany = errors.New("more rows than can be read at once")
+	// ErrUnavailable is the error of a store that cannot be reached now.
+	ErrUnavailable = errors.New("the store cannot be reached")
+)
+
+// State is what an instance can do. Standby, warming and ready are ready for
+// requests.
+type State string
+
+// The states, in the order of a usual life.
+const (
+	Starting         State = "starting"          // nothing is read yet
+	Rebuilding       State = "rebuilding"        // re-reads what the ledger has to know; figures are not of now
+	Standby          State = "standby"           // another instance counts; only stored figures
+	Warming          State = "warming"           // counts, but questions from before the start are unknown: repeats are missing
+	Ready            State = "ready"             // counts
+	StoreUnavailable State = "store_unavailable" // counts, but cannot store
+)
+
+// Snapshot is what one instance knows at one moment. Live figures are of this
+// instance's scopes, open ticks included.
+type Snapshot struct {
+	At    time.Time // wall clock
+	State State
+	// Reasons say why the instance is in a state other than ready, in words for
+	// people: "access-logs/3 has no owner". No keys, no tokens.
+	Reasons []string
+
+	Build        Build
+	Dependencies []Dependency // by name; those of standby scopes left out
+	Sources      []Source     // by name
+	Granted      []Grant      // the retry budget of every dependency (its Route is empty), and those of single routes
+	Policy       *Policy      // nil: none is declared
+	StoreWrites  Distribution // seconds that writes to the store took, failed ones too; buckets as StoreWriteBounds
+}
+
+// Build says what program this is.
+type Build struct{ Version, Revision, GoVersion string }
+
+// Dependency is what is live of one dependency.
+type Dependency struct {
+	Name string
+	// Warming says that questions from before the instance's first record are
+	// unknown, so that repeats are missing.
+	Warming bool
+	// CompleteUntil is the first tick that is not closed in every scope here:
+	// what started before it is final. Zero: no tick is closed.
+	CompleteUntil time.Time
+	// ReadShare is records read / (read + quarantined + lost offsets); null if
+	// there was no record.
+	ReadShare aggregate.Figure
+	// SampleBits k says that one question in 2^k is followed. Sums of questions
+	// are weighted already.
+	SampleBits int
+	// ScopeSplit says that one question was seen in two scopes: amplification
+	// reads low.
+	ScopeSplit    bool
+	LiveQuestions int64
+
+	// Windows are of log time and end with the newest second: 10 s, 1 min and
+	// 5 min. A window that cannot be filled yet is here all the same: its From
+	// says how far it reaches.
+	Windows []Window
+	// Budgets are the newest readings, of the dependency (Route is empty) and of
+	// routes that have a budget of their own.
+	Budgets []Budget
+	// Worst are the questions with the most arrivals within the longest window,
+	// the most first, at most 100.
+	Worst []Question
+	// Closed counts closed ticks since the process began. Nothing in it ever goes
+	// down, nor does a route vanish from it; routes that are configured are in it
+	// from the start, and more than the limit are "other".
+	Closed Counters
+}
+
+// Window is the live figures of a stretch of log time.
+type Window struct {
+	Length   time.Duration // 10 s, 1 min or 5 min
+	From, To time.Time     // To − From is Length once the log is that long
+	Total    Sums
+	// Parts that had no arrival are left out. Routes is by name of the route,
+	// Originators with "claimed:" and the scheme for claimed keys and "" for what
+	// could not be attributed, Peers by workload.
+	Routes, Originators, Peers []Part
+}
+
+// Part is one route, originator or peer of a dependency.
+type Part struct {
+	Name string
+	Sums
+}
+
+// Sums are counts that add. docs/definitions.md gives the meaning of each field;
+// it has the same name there.
+type Sums struct {
+	Arrivals, Verified, Claimed uint64
+	// Unattributable.Total is the sum of the reasons; Arrivals = Verified +
+	// Claimed + Unattributable.Total.
+	Unattributable     aggregate.Unattributable
+	Originals, Repeats uint64
+	// Questions is D, distinct questions with an arrival in the window. 0 where
+	// there are attributable arrivals means that it is not known: then there is no
+	// amplification, only a load factor. Ignored in Counters.
+	Questions uint64
+	// QuestionsVerified is Dv, those with a verified key; Reopened as defined.
+	QuestionsVerified, Reopened uint64
+
+	Answers, DeadAnswers, Visible, Success, Good, Refused, Expired    uint64
+	UndeliveredAnswer, DuringResponse, BeforeResponse, UnknownPoint   uint64
+	RetryAsked, RetryReturned, RetryEarly                             uint64
+	StaleArrivals, Overspent, NotDecremented, Increased               uint64
+	AfterGone, AfterError, AfterOverload, AfterSuccess, AfterInFlight uint64
+
+	DeadSeconds, BusySeconds, RepeatSeconds float64
+}
+
+// Counters only ever rise.
+type Counters struct {
+	Total  Sums
+	Routes []Part
+	// PerQuestion is arrivals per question, of questions that are over.
+	PerQuestion Distribution
+}
+
+// Distribution is a histogram whose counts only ever rise.
+type Distribution struct {
+	// Buckets are in order of Upper, none cumulative; a value of N counts in the
+	// first bucket with N ≤ Upper.
+	Buckets []Bucket
+	Count   uint64  // of all values, those above the last bucket included
+	Sum     float64 // of all values
+}
+
+// Bucket counts values above the Upper of the bucket before it.
+type Bucket struct {
+	Upper float64
+	N     uint64
+}
+
+// StoreWriteBounds are the Uppers of Snapshot.StoreWrites, in seconds.
+var StoreWriteBounds = []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10}
+
+// Grant is a retry budget as configured.
+type Grant struct {
+	Route string
+	Model string
+	// Repeats allowed per original, and besides per second and client.
+	Ratio, FloorPerSecond float64
+	Clients               int
+	Window                time.Duration
+	// Low is the consumed share from which the state is low, CoverageFloor the
+	// verified share of arrivals below which it is blind, MinArrivals the arrivals
+	// below which there is none.
+	Low, CoverageFloor float64
+	MinArrivals        int
+}
+
+// Budget is the newest reading of one retry budget of a dependency.
+type Budget struct {
+	Route    string // as in its Grant
+	Model    string
+	From, To time.Time // the window, in log time
+
+	// Allowance, Spent and Consumed as defined; null if there is no reading.
+	Allowance, Spent, Consumed aggregate.Figure
+	// ConsumedHigh takes every unattributable arrival for a repeat.
+	ConsumedHigh aggregate.Figure
+	State        budget.State // empty if there is no reading
+	// ExhaustsIn is seconds until consumed is 1 at the present slope; null when it
+	// does not rise or is there already.
+	ExhaustsIn aggregate.Figure
+	// PeakConsumed and ExhaustedAt are since the process began; zero: never.
+	PeakConsumed aggregate.Figure
+	ExhaustedAt  time.Time
+}
+
+// Policy is what is declared in the configuration, and what follows from it.
+type Policy struct {
+	Chosen float64 // tolerated load factor
+	// Of these 0 is not declared.
+	Deadline                            time.Duration
+	CapacityPerSecond, OfferedPerSecond float64
+	Queue                               int
+	DrainPerSecond                      float64
+	Service                             time.Duration
+
+	Layers []Layer // the outermost first
+	// WorstCase is the most arrivals that one question can cost with these
+	// layers; null without layers.
+	WorstCase aggregate.Figure
+	// Affordable is capacity / offered load; null if either is not declared.
+	Affordable aggregate.Figure
+	// Findings are contradictions and risks in it, in words for people.
+	Findings []string
+}
+
+// Layer is one party that may retry. One of Attempts, Retries and Budget is set.
+type Layer struct {
+	Name              string
+	Attempts, Retries *int
+	Budget            *float64
+	Timeout, Backoff  time.Duration
+	HonoursRetryAfter bool
+}
+
+// Source is where records come from. Its counts only ever rise.
+type Source struct {
+	Name string // from the configuration, bounded: a topic or the first path
+	Kind string // kafka, file, http
+	// State is reading, idle, standby, rebuilding, stalled, failed or ended; Error
+	// says why, with no record in it.
+	State, Error string
+	Dependency   string // empty: by record
+	Partitions   []Partition
+
+	// Records by outcome: Counted became arrivals, Ignored are none (health checks
+	// and so on), Quarantined could not be read, by reason.
+	Counted, Ignored, Duplicates uint64
+	Quarantined                  map[string]uint64
+	Undecidable                  uint64 // of Counted, equal records that may be copies
+	Late                         uint64 // arrivals after their tick was closed
+	GapRecords                   uint64 // offsets that were never read
+}
+
+// Partition is a part of a source with an order of its own.
+type Partition struct {
+	Name  string
+	State string // as a source's
+	// Next is the offset to be read next, Committed the one that a restart reads
+	// from; Lag is the records between Next and the end, below 0 if not known.
+	Next, Committed, Lag int64
+	// LagSeconds is how far log time is behind; null if not known.
+	LagSeconds aggregate.Figure
+	Watermark  time.Time // zero: no record yet
+	Gaps       []Gap     // the newest first, at most 100
+}
+
+// Gap is offsets that should have been read and were not: From up to To, not
+// included.
+type Gap struct{ From, To int64 }
+
+// By names what a range is split by.
+type By string
+
+// The splits of a range. Of the whole, there is one series for each dependency.
+const (
+	ByDependency By = "dependency"
+	ByRoute      By = "route"
+	ByOriginator By = "originator"
+	ByPeer       By = "peer"
+)
+
+// RangeQuery asks for the measures of stretches of start time.
+type RangeQuery struct {
+	By By
+	// Empty is all. Originator and Peer are never both set, nor one of them with
+	// the other's By. "-" as Originator is what could not be attributed.
+	Dependency, Route, Originator, Peer string
+	// From up to To, not included, both multiples of Resolution in Unix time.
+	From, To time.Time
+	// Step is the length of a point, a multiple of Resolution that divides the
+	// range; 0 is one point for the whole range. Resolution is 1 s, 10 s, 1 min or
+	// 1 h: the coarsest rows that will do.
+	Step, Resolution time.Duration
+	// MaxSeries bounds the series: those with the most arrivals stay, and the
+	// rest is left out and counted in Range.LeftOut.
+	MaxSeries int
+}
+
+// Range is the answer to a RangeQuery.
+type Range struct {
+	Series  []Series
+	LeftOut int
+	// Total is the measure of everything that the query let through, over the
+	// whole range, split by nothing.
+	Total aggregate.Measure
+	// CompleteUntil is the first tick that is not closed in every scope of every
+	// instance that the answer is of; zero: none is.
+	CompleteUntil time.Time
+	// Warming says that a part of the range was counted while warming.
+	Warming    bool
+	SampleBits int // the most of any row
+	ScopeSplit bool
+}
+
+// Series is the points of one dependency, or of one part of it.
+type Series struct {
+	Dependency, Name string  // Name is empty by dependency
+	Points           []Point // in order; stretches without arrivals are left out
+}
+
+// Point is the measure of the arrivals that started from At up to
+// At + Step, not included.
+type Point struct {
+	At      time.Time
+	Measure aggregate.Measure
+}
+
+// Question is one question, under the hash of its key.
+type Question struct {
+	KeyHash     [16]byte
+	Dependency  string
+	Route       string
+	Originator  string
+	Peers       []string
+	First, Last time.Time // starts of the episode's first and last arrival
+	Arrivals    uint32
+	Live        bool // not over yet
+}

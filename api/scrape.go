@@ -1,0 +1,146 @@
+package api
+
+import (
+	"math"
+	"time"
+)
+
+// questionBounds are the bounds of auditor_arrivals_per_question: exact where
+// honest stacks are, then the products of small numbers, then powers of two.
+var questionBounds = []float64{1, 2, 3, 4, 5, 6, 8, 9, 12, 16, 18, 27, 32, 64, 128, 256, 512, 1024}
+
+// snapshot turns a snapshot into samples. Sums that the snapshot has at 0 are
+// samples of 0, so that what is known counts from 0.
+func (x *scrape) snapshot(s *Snapshot) {
+	x.put(x.build, 1, safeLabel(s.Build.Version), safeLabel(s.Build.Revision), safeLabel(s.Build.GoVersion))
+	x.histogram(x.storeWrite, &s.StoreWrites, StoreWriteBounds)
+	names := map[string]bool{}
+	for i := range s.Dependencies {
+		d := &s.Dependencies[i]
+		name := x.admit("dependency", d.Name, mostDependencies)
+		if name == other && d.Name != other || names[name] {
+			continue // gauges cannot be added up
+		}
+		names[name] = true
+		x.closed(name, d)
+		x.gauges(name, d)
+		if s.Policy != nil {
+			x.ratio(x.declaredWorst, s.Policy.WorstCase, name)
+		}
+	}
+	for i := range s.Sources {
+		src := &s.Sources[i]
+		x.source(x.admit("source", src.Name, mostSources), src)
+	}
+}
+
+// closed exports the counters of a dependency.
+func (x *scrape) closed(dep string, d *Dependency) {
+	t := &d.Closed.Total
+	t.Unattributable.Each(func(reason string, n uint64) { x.count(x.unattributable, n, dep, reason) })
+	x.count(x.retryAsked, t.RetryAsked, dep)
+	x.count(x.retryEarly, t.RetryEarly, dep)
+	x.count(x.stale, t.StaleArrivals, dep)
+	x.count(x.violations, t.Overspent, dep, "overspent")
+	x.count(x.violations, t.NotDecremented, dep, "not_decremented")
+	x.count(x.violations, t.Increased, dep, "increased")
+	x.histogram(x.perQuestion, &d.Closed.PerQuestion, questionBounds, dep)
+	for i := range d.Closed.Routes {
+		r := &d.Closed.Routes[i]
+		x.route(dep, x.admit("route of "+dep, r.Name, mostRoutes), &r.Sums)
+	}
+	// A route is live a lateness before its first tick closes: its counters stand
+	// at 0 until then, or their first value would be no increase.
+	for i := range d.Windows {
+		for j := range d.Windows[i].Routes {
+			x.route(dep, x.admit("route of "+dep, d.Windows[i].Routes[j].Name, mostRoutes), &Sums{})
+		}
+	}
+}
+
+func (x *scrape) route(dep, route string, s *Sums) {
+	x.count(x.arrivals, s.Verified, dep, route, "verified")
+	x.count(x.arrivals, s.Claimed, dep, route, "claimed")
+	x.count(x.arrivals, s.Unattributable.Total, dep, route, "unattributable")
+	x.count(x.originals, s.Originals, dep, route)
+	x.count(x.repeats, s.Repeats, dep, route)
+
+	// The outcomes are disjoint and add up to the arrivals.
+	x.count(x.responses, less(s.Answers, s.DeadAnswers), dep, route, "answered")
+	x.count(x.responses, s.DeadAnswers, dep, route, "dead")
+	x.count(x.responses, s.Refused, dep, route, "refused")
+	x.count(x.responses, less(s.Arrivals, s.Answers+s.Refused), dep, route, "abandoned")
+
+	// Beside them: a success may also be a refusal, as a proxy's own redirect is.
+	x.count(x.good, s.Good, dep, route)
+
+	x.count(x.deadAnswers, s.UndeliveredAnswer, dep, route, "undelivered_answer")
+	x.count(x.deadAnswers, s.DuringResponse, dep, route, "during_response")
+	x.count(x.deadAnswers, s.UnknownPoint, dep, route, "unknown_point")
+	x.count(x.deadAnswers, s.Expired, dep, route, "expired")
+	x.seconds(x.deadSeconds, s.DeadSeconds, dep, route)
+	x.seconds(x.busySeconds, s.BusySeconds, dep, route)
+	x.seconds(x.repeatSeconds, s.RepeatSeconds, dep, route)
+}
+
+// gauges exports the gauges of a dependency.
+func (x *scrape) gauges(dep string, d *Dependency) {
+	x.put(x.live, float64(d.LiveQuestions), dep)
+	x.put(x.sampling, math.Ldexp(1, -max(0, d.SampleBits)), dep)
+	x.ratio(x.readShare, d.ReadShare, dep)
+	for i := range d.Windows {
+		w := &d.Windows[i]
+		if w.Length != 10*time.Second && w.Length != time.Minute && w.Length != 5*time.Minute {
+			continue
+		}
+		name := shortDuration(w.Length)
+		x.ratio(x.loadFactor, w.Total.loadFactor(), dep, name)
+		b := w.Total.bounds()
+		x.ratio(x.amplification, b.measured, dep, name, "measured")
+		x.ratio(x.amplification, b.low, dep, name, "low")
+		x.ratio(x.amplification, b.high, dep, name, "high")
+		x.ratio(x.amplification, b.strictLow, dep, name, "strict_low")
+		x.ratio(x.amplification, b.strictHigh, dep, name, "strict_high")
+		if w.Length == metaWindow {
+			f := w.Total.figures(w.span())
+			if w.Total.Arrivals > 0 {
+				all := float64(w.Total.Arrivals)
+				x.put(x.coverage, float64(w.Total.Verified)/all, dep, "verified")
+				x.put(x.coverage, float64(w.Total.Claimed)/all, dep, "claimed")
+			}
+			x.ratio(x.visibility, f.Responses.Visibility, dep)
+		}
+	}
+	for i := range d.Budgets {
+		b := &d.Budgets[i]
+		if b.Route != "" {
+			continue // the API has those of routes
+		}
+		model := x.admit("model", b.Model, mostReasons)
+		x.ratio(x.consumed, b.Consumed, dep, model, "low")
+		x.ratio(x.consumed, b.ConsumedHigh, dep, model, "high")
+		x.ratio(x.exhaustsIn, b.ExhaustsIn, dep, model)
+	}
+}
+
+// source exports what a source read.
+func (x *scrape) source(name string, s *Source) {
+	x.count(x.records, s.Counted, name, "counted")
+	x.count(x.records, s.Ignored, name, "ignored")
+	x.count(x.records, s.Duplicates, name, "duplicate")
+	var quarantined uint64
+	for _, reason := range sortedNames(s.Quarantined) {
+		n := s.Quarantined[reason]
+		quarantined += n
+		x.count(x.quarantined, n, name, x.admit("reason", reason, mostReasons))
+	}
+	x.count(x.records, quarantined, name, "quarantined")
+	x.count(x.duplicates, s.Duplicates, name)
+	x.count(x.late, s.Late, name)
+	x.count(x.gaps, s.GapRecords, name)
+	b := s.behind()
+	x.ratio(x.lag, b.seconds, name)
+	if !b.watermark.IsZero() {
+		x.put(x.watermark, float64(b.watermark.UnixMilli())/1e3, name)
+	}
+}

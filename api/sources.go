@@ -1,0 +1,123 @@
+package api
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/targetside/auditor/aggregate"
+)
+
+// sourcesAnswer is the states of the sources.
+type sourcesAnswer struct {
+	Meta
+	Sources []sourceAnswer `json:"sources"`
+}
+
+type sourceAnswer struct {
+	Name       string `json:"source"`
+	Kind       string `json:"kind"`
+	Dependency string `json:"dependency"`
+	State      string `json:"state"`
+	Error      string `json:"error"`
+	// Lag and LagSeconds are the sum and the longest of the partitions' known
+	// ones, Watermark the earliest; null if none is known.
+	Lag         *int64            `json:"lag_records"`
+	LagSeconds  aggregate.Figure  `json:"lag_seconds"`
+	Watermark   instant           `json:"watermark"`
+	Counted     uint64            `json:"counted"`
+	Ignored     uint64            `json:"ignored"`
+	Duplicates  uint64            `json:"duplicates"`
+	Undecidable uint64            `json:"duplicates_undecidable"`
+	Quarantined map[string]uint64 `json:"quarantined"`
+	Late        uint64            `json:"late"`
+	GapRecords  uint64            `json:"gap_records"`
+	Partitions  []partitionAnswer `json:"partitions"`
+}
+
+type partitionAnswer struct {
+	Name       string           `json:"partition"`
+	State      string           `json:"state"`
+	Next       int64            `json:"next_offset"`
+	Committed  int64            `json:"committed_offset"`
+	Lag        *int64           `json:"lag_records"`
+	LagSeconds aggregate.Figure `json:"lag_seconds"`
+	Watermark  instant          `json:"watermark"`
+	Gaps       []gapAnswer      `json:"gaps"`
+}
+
+type gapAnswer struct {
+	From int64 `json:"from"`
+	To   int64 `json:"to"` // not included
+}
+
+// behind is the state of a source's partitions in one.
+type behind struct {
+	lag       *int64
+	seconds   aggregate.Figure
+	watermark time.Time
+}
+
+func (s *Source) behind() (b behind) {
+	for _, p := range s.Partitions {
+		if p.Lag >= 0 {
+			if b.lag == nil {
+				b.lag = new(int64)
+			}
+			*b.lag += p.Lag
+		}
+		if v, ok := p.LagSeconds.Value(); ok {
+			if most, some := b.seconds.Value(); !some || v > most {
+				b.seconds = p.LagSeconds
+			}
+		}
+		if w := p.Watermark; !w.IsZero() && (b.watermark.IsZero() || w.Before(b.watermark)) {
+			b.watermark = w
+		}
+	}
+	return b
+}
+
+func (s *Server) sources(_ *http.Request, snap *Snapshot, p *params) (any, error) {
+	var all []*Dependency
+	for i := range snap.Dependencies {
+		all = append(all, &snap.Dependencies[i])
+	}
+	a := sourcesAnswer{Meta: liveMeta(snap, all), Sources: []sourceAnswer{}}
+	only := p.name("source")
+	for i := range snap.Sources {
+		if x := &snap.Sources[i]; only == "" || only == x.Name {
+			a.Sources = append(a.Sources, newSource(x))
+		}
+	}
+	if only != "" && len(a.Sources) == 0 {
+		p.fault("source", clip(only), "a source of this instance: see /api/v1/sources")
+	}
+	return a, p.err()
+}
+
+func newSource(x *Source) sourceAnswer {
+	b := x.behind()
+	a := sourceAnswer{
+		Name: x.Name, Kind: x.Kind, Dependency: x.Dependency, State: x.State, Error: x.Error,
+		Lag: b.lag, LagSeconds: b.seconds, Watermark: instant(b.watermark),
+		Counted: x.Counted, Ignored: x.Ignored, Duplicates: x.Duplicates, Undecidable: x.Undecidable,
+		Quarantined: map[string]uint64{}, Late: x.Late, GapRecords: x.GapRecords, Partitions: []partitionAnswer{},
+	}
+	for reason, n := range x.Quarantined {
+		a.Quarantined[reason] = n
+	}
+	for _, p := range x.Partitions {
+		y := partitionAnswer{
+			Name: p.Name, State: p.State, Next: p.Next, Committed: p.Committed,
+			LagSeconds: p.LagSeconds, Watermark: instant(p.Watermark), Gaps: []gapAnswer{},
+		}
+		if p.Lag >= 0 {
+			y.Lag = &p.Lag
+		}
+		for _, g := range p.Gaps {
+			y.Gaps = append(y.Gaps, gapAnswer(g))
+		}
+		a.Partitions = append(a.Partitions, y)
+	}
+	return a
+}
