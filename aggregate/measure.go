@@ -290,12 +290,6 @@ func (c *Counts) FanOutOf(wide ...*Counts) {
 	}
 }
 
-// Share is a ratio of two counts, null where there is nothing to divide by.
-func Share(a, b uint64) Figure { return share(a, b) }
-
-// Ratio is a number as a figure, null if it is none.
-func Ratio(v float64) Figure { return figure(v) }
-
 func less(a, b uint64) uint64 { return a - min(a, b) }
 
 // The reasons for which hop figures are missing.
