@@ -63,6 +63,9 @@ type Session interface {
 	// Close ends the session: what can be settled before ctx is done will be. The
 	// source then asks for Released a last time.
 	Close(ctx context.Context) error
+	// Committed tells that a position which Released gave is kept: a restart would
+	// be told it.
+	Committed(at Position)
 }
 
 // Positions keeps the positions of sources that have no broker to keep them.

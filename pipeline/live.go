@@ -6,9 +6,7 @@ import (
 	"errors"
 	"hash/maphash"
 	"log/slog"
-	"math"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 
@@ -231,12 +229,19 @@ func (s *session) consume(ctx context.Context, b *ingest.Batch) error {
 		return err
 	}
 	d.shared.latest = s.live.cfg.Clock().Add(s.live.cfg.MaxFuture).UnixNano()
-	d.mark = s.scope.markOf(s.part)
+	mark, err := s.scope.ready(s.part)
+	if err != nil {
+		return err
+	}
+	d.mark = mark
 	return s.scope.advance(s.part, b, d.decode(source, b.Block), d)
 }
 
 // Released implements ingest.Session.
 func (s *session) Released() ingest.Position { return s.scope.released(s.part) }
+
+// Committed implements ingest.Session.
+func (s *session) Committed(at ingest.Position) { s.scope.committed(s.part, at) }
 
 // Close implements ingest.Session. What the partition told the ledger stays valid:
 // if nobody else counted it meanwhile, reading goes on where it stopped.
@@ -294,45 +299,6 @@ func newParser(c *Config, src *Source, format string, extra []string) (*accesslo
 		pc.Fields = withField(pc.Fields, "dependency", src.DependencyField)
 	}
 	return accesslog.New(pc)
-}
-
-// noTick is before every tick.
-const noTick = math.MinInt64
-
-// livePart is one partition of a scope. The scope's lock guards it.
-type livePart struct {
-	ingest.Partition
-	assigned bool
-	next     int64 // offset to be read next
-	mark     int64 // watermark
-	trail    trail
-	raised   []markAt // where the watermark was raised, the partition being idle
-	todo     []markAt // of them, those of an earlier run that are still to come
-	atEnd    time.Time
-	left     ingest.Position // as it was last told to be released
-}
-
-// cut parts a batch where a watermark has to be raised in its midst.
-func (p *livePart) cut(b *ingest.Batch) (out []*ingest.Batch) {
-	for _, m := range p.todo {
-		if b.Refs == nil || m.Offset <= b.Offset || m.Offset >= b.Next {
-			continue
-		}
-		line := slices.IndexFunc(b.Refs, func(r ingest.Ref) bool { return r.Offset >= m.Offset })
-		if line <= 0 {
-			continue
-		}
-		head := *b
-		size := 0
-		for range line {
-			size += slices.Index(b.Data[size:], '\n') + 1
-		}
-		head.Data, head.Refs, head.Next, head.AtEnd = b.Data[:size], b.Refs[:line], m.Offset, false
-		rest := *b
-		rest.Data, rest.Refs, rest.Offset, rest.Gap, rest.Empty = b.Data[size:], b.Refs[line:], m.Offset, 0, 0
-		out, b = append(out, &head), &rest
-	}
-	return append(out, b)
 }
 
 // homes are, by route, the first route of its dependency, which stands for that.

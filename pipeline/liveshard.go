@@ -15,10 +15,10 @@ type liveShard struct {
 
 // liveJob is a batch for every shard to take its part of, or a beat.
 type liveJob struct {
-	batch  *batch // nil: none
-	part   string // its partition
-	mark   int64  // the partition's watermark before the batch
-	to     int64  // ticks before are to be closed
+	batch  *batch    // nil: none
+	part   *livePart // its partition
+	mark   int64     // the partition's watermark before the batch
+	to     int64     // ticks before are to be closed
 	beat   bool
 	routes []uint16
 	peers  []uint8
@@ -54,12 +54,6 @@ func (sh *liveShard) work(s *scope, number int) {
 					blocks = append(blocks, late.block)
 				}
 			}
-			if j.left.Add(-1) == 0 {
-				select {
-				case s.live.shared.spare <- j.batch:
-				default:
-				}
-			}
 		}
 		if j.beat {
 			sh.ledger.Live(out)
@@ -67,6 +61,6 @@ func (sh *liveShard) work(s *scope, number int) {
 		if j.to != noTick {
 			sh.ledger.Close(j.to, out)
 		}
-		s.take(number, j.to, out, sh.ledger.Stats(), j.part, blocks)
+		s.take(number, j, out, sh.ledger.Stats(), blocks)
 	}
 }

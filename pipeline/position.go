@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/targetside/auditor/aggregate"
-	"github.com/targetside/auditor/ingest"
 )
 
 // A daemon may be killed at any moment. What it does not need to read again is
@@ -34,7 +33,10 @@ type trace struct {
 type tickOffset struct{ tick, offset int64 }
 
 // markAt is the watermark just before the first record at or behind an offset.
-type markAt struct{ Offset, Mark int64 }
+type markAt struct {
+	Offset int64 `json:"o"`
+	Mark   int64 `json:"m"`
+}
 
 func (t trace) empty() trace { return trace{ticks: t.ticks[:0], marks: t.marks[:0]} }
 
@@ -114,15 +116,14 @@ type left struct {
 
 const leftVersion = 1
 
+// maxRaised is how many raises fit a position's metadata (ingest.MaxMetadata), each
+// with at most 50 bytes.
+const maxRaised = 64
+
 func (l *left) String() string {
 	l.Version = leftVersion
-	for {
-		b, _ := json.Marshal(l)
-		if len(b) <= ingest.MaxMetadata {
-			return string(b)
-		}
-		l.Raised = l.Raised[len(l.Raised)/2+1:] // the oldest matter least
-	}
+	b, _ := json.Marshal(l) // of numbers alone
+	return string(b)
 }
 
 // parseLeft reads metadata. Of a partition that was never left it knows nothing.

@@ -111,9 +111,11 @@ func (s *scope) assign(p ingest.Partition, at ingest.Position, was left, known b
 			return nil, 0, false
 		}
 		part.assigned, part.atEnd = true, time.Time{}
+		part.settle(&was)
+		part.decided = nil
 		return part, part.next, true
 	}
-	part = &livePart{Partition: p, assigned: true, next: at.Offset, mark: was.Mark, trail: newTrail(), left: at, todo: was.Raised}
+	part = &livePart{Partition: p, assigned: true, next: at.Offset, mark: was.Mark, trail: newTrail(), left: at, base: markAt{at.Offset, was.Mark}, todo: was.Raised}
 	if known {
 		s.warm = max(s.warm, was.Warm)
 		s.emitFrom = max(s.emitFrom, was.EmitFrom)
@@ -133,20 +135,26 @@ func (s *scope) unassign(p *livePart) {
 	s.hold = s.live.cfg.Clock().Add(settle)
 }
 
-func (s *scope) markOf(p *livePart) int64 {
+// ready gives the watermark by which the partition's next records are read.
+func (s *scope) ready(p *livePart) (mark int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.raise(p)
-	return p.mark
+	if p.decided != nil {
+		return 0, errDecided
+	}
+	p.raise()
+	return p.mark, nil
 }
 
-// raise applies what an earlier run decided about an idle partition.
-func (s *scope) raise(p *livePart) {
-	for len(p.todo) > 0 && p.todo[0].Offset <= p.next {
-		p.mark = max(p.mark, p.todo[0].Mark)
-		p.raised = append(p.raised, p.todo[0])
-		p.todo = p.todo[1:]
+// committed is told which position of a partition a restart would be told.
+func (s *scope) committed(p *livePart, at ingest.Position) {
+	l, known, err := parseLeft(at.Metadata)
+	if !known || err != nil {
+		return
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.settle(&l)
 }
 
 // advance gives a batch its place and sends it to the shards. Without d there is
@@ -157,8 +165,12 @@ func (s *scope) advance(p *livePart, b *ingest.Batch, out *batch, d *decoder) er
 	if s.shards == nil {
 		return errMoved
 	}
-	job := &liveJob{part: p.Name}
+	job := &liveJob{part: p}
 	s.mu.Lock()
+	if out != nil && (p.decided != nil || p.mark != d.mark) {
+		s.mu.Unlock()
+		return errDecided
+	}
 	now := s.live.cfg.Clock()
 	p.next = max(p.next, b.Next)
 	switch {
@@ -175,6 +187,7 @@ func (s *scope) advance(p *livePart, b *ingest.Batch, out *batch, d *decoder) er
 		job.batch, job.mark = out, p.mark
 		p.mark = max(p.mark, out.maxLog)
 		p.trail.add(&out.trace)
+		p.sent = append(p.sent, b.Offset)
 		s.windows.read(p.Source, out)
 	}
 	if n := len(s.counted); n > 0 && s.counted[n-1].Partition == p.Name && s.counted[n-1].To == b.Offset {
@@ -210,27 +223,32 @@ func (s *scope) send(j *liveJob) {
 }
 
 // closeable is the tick before which every tick may be closed: those that lie one
-// lateness below the watermark of every partition. A partition that is idle is
-// raised to the lowest of those that are not; when all are idle nothing closes.
+// lateness below the watermark of every partition. Of a partition that is idle it is
+// decided that its watermark is the lowest of those that are not; once that is
+// committed, it is. When all are idle nothing closes.
 func (s *scope) closeable(now time.Time) int64 {
 	if now.Before(s.hold) {
 		return noTick
 	}
-	low, some := int64(math.MaxInt64), false
-	idle := func(p *livePart) bool { return !p.atEnd.IsZero() && now.Sub(p.atEnd) >= s.live.cfg.Idle }
+	low, busy := int64(math.MaxInt64), int64(math.MaxInt64)
 	for _, p := range s.parts {
-		if p.assigned && !idle(p) {
-			low, some = min(low, p.mark), true
+		if !p.assigned {
+			continue
+		}
+		low = min(low, p.mark)
+		if p.atEnd.IsZero() || now.Sub(p.atEnd) < s.live.cfg.Idle {
+			busy = min(busy, p.mark)
 		}
 	}
-	if !some || low == noTick {
+	if busy != math.MaxInt64 {
+		for _, p := range s.parts {
+			if p.assigned && p.mark < busy && p.decided == nil && len(p.todo) == 0 && len(p.raised) < maxRaised {
+				p.decided = &markAt{p.next, busy}
+			}
+		}
+	}
+	if low == noTick || low == math.MaxInt64 {
 		return noTick
-	}
-	for _, p := range s.parts {
-		if p.assigned && idle(p) && p.mark < low {
-			p.mark = low
-			p.raised = append(p.raised, markAt{p.next, low})
-		}
 	}
 	return (low-int64(s.live.cfg.Lateness))/1e9 + 1
 }
@@ -249,11 +267,17 @@ func (s *scope) pulse() {
 	s.send(job)
 }
 
-// take books what a shard found when it had closed the ticks before to; blocks are
-// those of late arrivals.
-func (s *scope) take(shard int, to int64, out *aggregate.Output, stats aggregate.Stats, part string, blocks []int64) {
+// take books what a shard found in a job; blocks are those of late arrivals.
+func (s *scope) take(shard int, j *liveJob, out *aggregate.Output, stats aggregate.Stats, blocks []int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if j.batch != nil && j.left.Add(-1) == 0 {
+		j.part.sent = j.part.sent[1:]
+		select {
+		case s.live.shared.spare <- j.batch:
+		default:
+		}
+	}
 	s.stats[shard] = stats
 	for _, t := range out.Ticks {
 		s.filed[t.At] += uint64(t.N)
@@ -282,10 +306,10 @@ func (s *scope) take(shard int, to int64, out *aggregate.Output, stats aggregate
 		}
 	}
 	for i := range out.Late {
-		s.takeLate(&out.Late[i], lateKey{part, blocks[i]})
+		s.takeLate(&out.Late[i], lateKey{j.part.Name, blocks[i]})
 	}
 	s.windows.add(out.Beats, s.live.homes())
-	s.closedBy[shard] = max(s.closedBy[shard], to)
+	s.closedBy[shard] = max(s.closedBy[shard], j.to)
 	s.closed = slices.Min(s.closedBy)
 }
 
@@ -496,22 +520,26 @@ func (s *scope) released(p *livePart) ingest.Position {
 		return p.left
 	}
 	next, block := p.next, s.live.shared.offsetBlock
+	if len(p.sent) > 0 {
+		next = p.sent[0]
+	}
 	for k, b := range s.late {
 		if k.part == p.Name && b.records != b.stored {
 			next = min(next, k.block*block)
 		}
 	}
 	at := p.trail.release(s.stored-2*s.horizon(), next, p.mark, block)
-	if at.Offset < p.left.Offset {
-		at.Offset = p.left.Offset // it was left there, with all that is needed
+	if at.Offset <= p.base.Offset {
+		at = p.base // it was left there, with all that is needed
 	}
+	p.base = at
 	for k, b := range s.late {
 		if k.part == p.Name && k.block < at.Offset/block && b.records == b.stored {
 			delete(s.late, k)
 		}
 	}
 	p.raised = slices.DeleteFunc(p.raised, func(m markAt) bool { return m.Offset < at.Offset })
-	l := left{EmitFrom: s.stored, Mark: at.Mark, Rules: s.rules, Raised: p.raised, Warm: s.warm}
+	l := left{EmitFrom: s.stored, Mark: at.Mark, Rules: s.rules, Raised: p.decisions(), Warm: s.warm}
 	p.left = ingest.Position{Offset: at.Offset, Metadata: l.String()}
 	return p.left
 }

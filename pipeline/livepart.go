@@ -1,0 +1,94 @@
+package pipeline
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/targetside/auditor/ingest"
+)
+
+// noTick is before every tick.
+const noTick = math.MinInt64
+
+// livePart is one partition of a scope. The scope's lock guards it.
+type livePart struct {
+	ingest.Partition
+	assigned bool
+	next     int64   // offset to be read next
+	sent     []int64 // offsets of the batches that not every shard is through with
+	mark     int64   // watermark
+	trail    trail
+	raised   []markAt // where the watermark was raised, the partition being idle
+	todo     []markAt // of them, those of an earlier run that are still to come
+	decided  *markAt  // a raise that is not committed yet
+	atEnd    time.Time
+	left     ingest.Position // as it was last told to be released
+	base     markAt          // where that is, and the watermark there
+}
+
+// errDecided is what a session is told when records come to a partition of which it
+// was just decided that it is idle: what a restart would be told decides.
+var errDecided = errors.New("the partition was taken to be idle; it is begun anew")
+
+// raise applies what an earlier run decided about an idle partition.
+func (p *livePart) raise() {
+	for len(p.todo) > 0 && p.todo[0].Offset <= p.next {
+		p.raiseTo(p.todo[0])
+		p.todo = p.todo[1:]
+	}
+}
+
+func (p *livePart) raiseTo(m markAt) {
+	p.mark = max(p.mark, m.Mark)
+	if n := len(p.raised); n > 0 && p.raised[n-1].Offset == m.Offset {
+		p.raised[n-1] = m
+	} else {
+		p.raised = append(p.raised, m)
+	}
+}
+
+// settle takes note of what a restart would be told: whether the raise that was
+// decided is part of that.
+func (p *livePart) settle(l *left) {
+	if p.decided != nil && slices.Contains(l.Raised, *p.decided) {
+		p.raiseTo(*p.decided)
+		p.decided = nil
+	}
+}
+
+// decisions are all raises that a restart has to be told.
+func (p *livePart) decisions() []markAt {
+	all := slices.Concat(p.raised, p.todo)
+	if p.decided == nil {
+		return all
+	}
+	if n := len(all); n > 0 && all[n-1].Offset == p.decided.Offset {
+		all = all[:n-1]
+	}
+	return append(all, *p.decided)
+}
+
+// cut parts a batch where a watermark has to be raised in its midst.
+func (p *livePart) cut(b *ingest.Batch) (out []*ingest.Batch) {
+	for _, m := range p.todo {
+		if b.Refs == nil || m.Offset <= b.Offset || m.Offset >= b.Next {
+			continue
+		}
+		line := slices.IndexFunc(b.Refs, func(r ingest.Ref) bool { return r.Offset >= m.Offset })
+		if line <= 0 {
+			continue
+		}
+		head := *b
+		size := 0
+		for range line {
+			size += slices.Index(b.Data[size:], '\n') + 1
+		}
+		head.Data, head.Refs, head.Next, head.AtEnd = b.Data[:size], b.Refs[:line], m.Offset, false
+		rest := *b
+		rest.Data, rest.Refs, rest.Offset, rest.Gap, rest.Empty = b.Data[size:], b.Refs[line:], m.Offset, 0, 0
+		out, b = append(out, &head), &rest
+	}
+	return append(out, b)
+}
