@@ -10,8 +10,12 @@
 //   - A write is all there or not at all. An error does not say which: whoever
 //     gets one writes the same again.
 //   - Of each scope and tick only the highest rules are ever returned: a row that
-//     the newer rules no longer have is gone.
+//     the newer rules no longer have is gone. See Write.Rules.
 //   - Ranges are exact: roll-ups carry what distinct counts need.
+//   - A roll-up is made of all that belongs to it or not at all. A row that would
+//     ask for making one of a part, because the rest has expired, is dropped: one
+//     on time once the ticks of its ten seconds have expired, a late one once the
+//     rows of ten seconds of its minute have.
 //
 // The rows are those of the aggregate package; what a key or a record is, the
 // store does not know. Key texts come as hashes.
@@ -59,8 +63,11 @@ type Row struct {
 	// its records the row may depend on.
 	Rules   uint32
 	Version uint64
-	// Open says that the tick was not closed when the row was written.
-	Open   bool
+	// Open says that the tick was not closed when the row was written; a row is
+	// returned as open only while it still is not.
+	Open bool
+	// Counts is not kept by a store. Writing may tidy it, so nobody else may use
+	// it meanwhile.
 	Counts *aggregate.Counts
 }
 
@@ -89,12 +96,23 @@ type Question struct {
 // Write is what one scope found, to be stored together.
 type Write struct {
 	Scope string
+	// Rules are those of all its rows. Rules start at the first Closed that is
+	// written under them, or at the earliest row on time if that is before it;
+	// what lies before stays as older rules left it. From there on the rows of
+	// older rules are deleted, late ones too, of each tick that is closed under
+	// the new ones or gets its first row on time under them. A late block is
+	// deleted as a whole, in all its ticks, when its first row under newer rules
+	// comes. What is deleted stays out if it comes again. A roll-up stays as older
+	// rules made it until the newer ones have closed its bucket.
 	Rules uint32
 	Rows  []Row // of ticks
 	// Closed is the tick before which all ticks of the scope are closed: no row
 	// of them will come any more but those of late blocks. Roll-ups of buckets
 	// that end at or before it are made with the write; a late row makes those
-	// that it falls in anew.
+	// that it falls in anew. It never goes back under the same rules; 0 says
+	// nothing. Under new rules the first one must be the tick from which on rows
+	// are written, even if the ledger was fed with earlier ones: what is closed
+	// after that and has no rows is empty.
 	Closed    int64
 	Counted   []Range
 	Questions []Question
@@ -117,7 +135,9 @@ type Query struct {
 type Store interface {
 	Write(ctx context.Context, w *Write) error
 	// Rows returns rows in order of At, and of one At by all else that names
-	// them: those of all scopes and late blocks, for whoever asks to merge.
+	// them: those of all scopes and late blocks, for whoever asks to merge. A
+	// roll-up has the highest rules and the sum of the versions of its ticks; its
+	// late rows are merged in, and its LateBlock is OnTime.
 	Rows(ctx context.Context, q Query) ([]Row, error)
 	// Questions returns what is known of a key, the latest first, at most limit.
 	Questions(ctx context.Context, keyHash [16]byte, limit int) ([]Question, error)
@@ -126,12 +146,15 @@ type Store interface {
 	Counted(ctx context.Context, partition string) ([]Range, error)
 	// Closed returns, by scope, the tick before which all is final.
 	Closed(ctx context.Context) (map[string]int64, error)
-	// NextRules takes the next version of rules for a scope; it starts at 1.
+	// NextRules takes the next version of rules for a scope; it starts at 1, and
+	// is above all that rows were written under.
 	NextRules(ctx context.Context, scope string) (uint32, error)
 	// Load and Save keep the states of sources; see ingest.Positions.
 	Load(ctx context.Context, name string) ([]byte, error)
 	Save(ctx context.Context, name string, state []byte) error
-	// Expire deletes what is older than its retention.
+	// Expire deletes what is older than its retention; what has none stays.
+	// Questions, and late rows of ticks, have that of TenSeconds. Rows of buckets
+	// that are not closed stay until they are, or are older than rows of hours.
 	Expire(ctx context.Context, now time.Time, retention map[Resolution]time.Duration) error
 	// Check says whether the store can be written to.
 	Check(ctx context.Context) error

@@ -24,8 +24,10 @@ var allowed = map[string][]string{
 	"ingest":           {},
 	"ingest/accesslog": {},
 	"keys":             {},
+	"migrations":       {},
 	"pipeline":         {"aggregate", "aggregate/budget", "ingest", "ingest/accesslog", "keys"},
 	"store":            {"aggregate", "migrations"},
+	"store/storetest":  {"aggregate", "keys", "store"},
 	"examples":         {},
 	"examples/record":  {},
 	"bench/gen":        {},
@@ -43,6 +45,7 @@ var only = map[string][]string{
 	"github.com/segmentio/kafka-go":  {"ingest"},
 	"github.com/go-chi/chi/":         {"api"},
 	"github.com/ClickHouse/":         {"store"},
+	"modernc.org/":                   {"store"},
 	"github.com/hashicorp/":          {},
 	"github.com/prometheus/":         {"api"},
 }

@@ -1,0 +1,84 @@
+package store
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/targetside/auditor/aggregate"
+)
+
+// check returns an error for a query that cannot be answered exactly.
+func (q *Query) check() (int, error) {
+	i := level(q.Resolution)
+	switch {
+	case i < 0:
+		return 0, fmt.Errorf("store: rows of %d s are not kept; there are %d, %d, %d and %d", q.Resolution, Tick, TenSeconds, Minute, Hour)
+	case q.Family > ByPeer:
+		return 0, fmt.Errorf("store: family %d is not known", q.Family)
+	case q.From%int64(q.Resolution) != 0 || q.To%int64(q.Resolution) != 0:
+		return 0, fmt.Errorf("store: %d to %d are no bounds of rows of %d s", q.From, q.To, q.Resolution)
+	}
+	return i, nil
+}
+
+func (q *Query) matches(s *series) bool {
+	return s.family == q.Family && (q.Dependency == "" || s.dependency == q.Dependency) &&
+		(q.Route == "" || s.route == q.Route) && (q.Name == "" || s.name == q.Name)
+}
+
+// found collects the rows of a query's answer, which must come in order of time
+// and series.
+type found struct {
+	q      *Query
+	closed func(scope string) int64
+	last   key
+	rows   []Row
+}
+
+// add takes one row at rest. In roll-ups what was on time and what was late of one
+// series become one row here.
+func (f *found) add(k key, s *series, v *value) error {
+	c, err := aggregate.DecodeCounts(v.counts)
+	if err != nil {
+		return fmt.Errorf("row at %d of series %d: %w", k.at, k.series, err)
+	}
+	if f.q.Resolution != Tick {
+		k.late = OnTime
+		if len(f.rows) > 0 && f.last == k {
+			r := &f.rows[len(f.rows)-1]
+			r.Counts.Merge(c)
+			r.Rules = max(r.Rules, v.rules)
+			r.Version += v.version
+			return nil
+		}
+	}
+	if len(f.rows) >= f.q.Limit {
+		return fmt.Errorf("%w: at most %d", ErrTooMany, f.q.Limit)
+	}
+	f.last = k
+	f.rows = append(f.rows, Row{
+		Family: s.family, At: k.at, Scope: s.scope, LateBlock: k.late, Dependency: s.dependency, Route: s.route, Name: s.name,
+		Wide: s.wide, Rules: v.rules, Version: v.version, Open: v.open && k.at >= f.closed(s.scope), Counts: c,
+	})
+	return nil
+}
+
+// sorted returns the rows in the order that Store.Rows promises.
+func (f *found) sorted() []Row {
+	slices.SortFunc(f.rows, func(a, b Row) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Dependency, b.Dependency), cmp.Compare(a.Route, b.Route),
+			cmp.Compare(a.Name, b.Name), compareBool(a.Wide, b.Wide), cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.LateBlock, b.LateBlock))
+	})
+	return f.rows
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
