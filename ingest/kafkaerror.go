@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/segmentio/kafka-go"
 )
@@ -83,7 +84,7 @@ func (l *kafkaLink) named(doing string, err error) error {
 		return fmt.Errorf("%s: %w for user %q with %s; check sasl", doing, ErrKafkaLogin, l.user, l.mechanism)
 	case errors.As(err, &code):
 		return l.coded(doing, code)
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), strings.Contains(err.Error(), "connection reset"):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
 		return fmt.Errorf("%s: the broker closed the connection%s", doing, l.missing())
 	}
 	return fmt.Errorf("%s: %w", doing, err)

@@ -168,6 +168,7 @@ func (k *Kafka) generation(over context.Context, gen *kafka.Generation, h Handle
 	if count > 0 {
 		left, err := k.awaitCommitted(ctx, assigned)
 		if err == nil {
+			k.troubled(topics.err())
 			for tp, pos := range left {
 				p := k.partition(tp.topic, tp.partition)
 				p.assign(pos)

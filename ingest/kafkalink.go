@@ -3,11 +3,15 @@ package ingest
 import (
 	"context"
 	"crypto/tls"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -99,9 +103,10 @@ func (s loginSession) Next(ctx context.Context, challenge []byte) (bool, []byte,
 	return done, answer, nil
 }
 
-// dial connects to a broker, with TLS if that is configured.
+// dial connects to a broker, with TLS if that is configured. It takes half the
+// time of a request, so that who waits for one learns why there is no connection.
 func (l *kafkaLink) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, l.request)
+	ctx, cancel := context.WithTimeout(ctx, l.request/2)
 	defer cancel()
 	raw, err := l.dialRaw(ctx, network, address)
 	if err != nil {
@@ -142,14 +147,23 @@ func (l *kafkaLink) dialer(in *connSet) *kafka.Dialer {
 // the one for the answer to a login. Its longest own one is that for a rebalance.
 const longestSilence = 2 * time.Minute
 
-// brokerConn is a connection on which nobody waits for ever, and which knows an
-// answer in TLS to a question in plain text.
+// brokerConn is a connection on which nobody waits for ever, and which knows what
+// it means when a broker hangs up: by what was asked last, and whether it ever
+// said a word.
 type brokerConn struct {
 	net.Conn
 	address string
 	plain   bool
-	heard   bool // at least one byte; used by the one reader
+	asked   atomic.Int32 // the API key of the last request
+	heard   bool         // at least one byte; used by the one reader
 }
+
+// Requests that a broker answers before a login, and those that are the login.
+const (
+	saslHandshakeKey    = 17
+	apiVersionsKey      = 18
+	saslAuthenticateKey = 36
+)
 
 func newBrokerConn(conn net.Conn, address string, plain bool) *brokerConn {
 	c := &brokerConn{Conn: conn, address: address, plain: plain}
@@ -157,17 +171,43 @@ func newBrokerConn(conn net.Conn, address string, plain bool) *brokerConn {
 	return c
 }
 
+// Write takes note of the request: its size and its API key come first.
+func (c *brokerConn) Write(b []byte) (int, error) {
+	if len(b) >= 6 && int(binary.BigEndian.Uint32(b)) >= len(b)-4 {
+		c.asked.Store(int32(binary.BigEndian.Uint16(b[4:])))
+	}
+	return c.Conn.Write(b)
+}
+
 func (c *brokerConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	if n == 0 || c.heard {
-		return n, err
+	if n == 0 && err != nil {
+		return n, c.hungUp(err)
+	}
+	// Answers begin with their size: this would be one of 352 MB.
+	if !c.heard && c.plain && n >= 2 && b[0] == 0x15 && b[1] == 0x03 {
+		return 0, c.wantsTLS()
 	}
 	c.heard = true
-	// Answers begin with their size: this would be one of 352 MB.
-	if c.plain && n >= 2 && b[0] == 0x15 && b[1] == 0x03 {
-		return 0, fmt.Errorf("broker %s: %w; set tls, or name the broker's plain port", c.address, ErrKafkaWantsTLS)
-	}
 	return n, err
+}
+
+func (c *brokerConn) wantsTLS() error {
+	return fmt.Errorf("broker %s: %w; set tls, or name the broker's plain port", c.address, ErrKafkaWantsTLS)
+}
+
+// hungUp says why a broker closed the connection, where that is clear.
+func (c *brokerConn) hungUp(err error) error {
+	if !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
+		return err
+	}
+	switch asked := c.asked.Load(); {
+	case asked == saslHandshakeKey, asked == saslAuthenticateKey:
+		return errRefusedLogin
+	case asked == apiVersionsKey && c.plain && !c.heard: // every broker answers this one, to everybody
+		return c.wantsTLS()
+	}
+	return err
 }
 
 func bounded(t time.Time) time.Time {

@@ -115,7 +115,7 @@ func (l *kafkaLink) committed(ctx context.Context, partitions map[string][]int) 
 	ctx, cancel := context.WithTimeout(ctx, l.request)
 	defer cancel()
 	res, err := l.client.OffsetFetch(ctx, &kafka.OffsetFetchRequest{GroupID: l.group, Topics: partitions})
-	if err == nil {
+	if err == nil && !errors.Is(res.Error, kafka.GroupIdNotFound) { // a group that never was has left nothing
 		err = res.Error
 	}
 	if err != nil {
@@ -132,7 +132,9 @@ func (l *kafkaLink) committed(ctx context.Context, partitions map[string][]int) 
 	}
 	for topic, list := range partitions {
 		for _, p := range list {
-			if _, ok := left[topicPartition{topic, p}]; !ok {
+			if _, ok := left[topicPartition{topic, p}]; !ok && res.Error != nil {
+				left[topicPartition{topic, p}] = Position{Offset: -1}
+			} else if !ok {
 				return nil, fmt.Errorf("position of %s/%d: the broker does not tell it", topic, p)
 			}
 		}

@@ -265,8 +265,8 @@ func TestKafkaProcessThatStoodStill(t *testing.T) {
 	<-held
 	// The group gives it up, as after a session timeout; another one reads on.
 	leave := kmsg.NewPtrLeaveGroupRequest()
-	leave.Version = 0
-	leave.Group, leave.MemberID = "auditor", c.GroupInfo("auditor").Members[0].MemberID
+	leave.Group = "auditor"
+	leave.Members = []kmsg.LeaveGroupRequestMember{{MemberID: c.GroupInfo("auditor").Members[0].MemberID}}
 	if _, err := leave.RequestWith(t.Context(), cl); err != nil {
 		t.Fatal(err)
 	}

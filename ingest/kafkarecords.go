@@ -74,29 +74,29 @@ func (r *recordReader) read(f *fetched, from int64, sink recordSink) (cut int, e
 		}
 		b := set[:size]
 		set = set[size:]
-		if err := r.batch(b, from, &aborted, sink); err != nil {
+		next, err := r.batch(b, from, &aborted, sink)
+		if err != nil {
 			return 0, err
 		}
+		from = max(from, next)
 	}
 	return 0, nil
 }
 
-func (r *recordReader) batch(b []byte, from int64, aborted *[]abortedTransaction, sink recordSink) error {
+// batch reads one batch and returns the offset behind it.
+func (r *recordReader) batch(b []byte, from int64, aborted *[]abortedTransaction, sink recordSink) (next int64, err error) {
 	base := int64(binary.BigEndian.Uint64(b))
 	if magic := b[16]; magic != 2 {
-		return &batchError{base, from, fmt.Errorf("format %d is older than Kafka 0.11", magic)}
+		return 0, &batchError{base, from, fmt.Errorf("format %d is older than Kafka 0.11", magic)}
 	}
 	var (
 		attributes = binary.BigEndian.Uint16(b[21:])
-		next       = base + int64(int32(binary.BigEndian.Uint32(b[23:]))) + 1
 		producer   = int64(binary.BigEndian.Uint64(b[43:]))
 		count      = int(int32(binary.BigEndian.Uint32(b[57:])))
 	)
-	if next <= base {
-		return &batchError{base, from, errors.New("it ends before it begins")}
-	}
-	if crc32.Checksum(b[21:], castagnoli) != binary.BigEndian.Uint32(b[17:]) {
-		return &batchError{base, next, errors.New("its checksum is wrong")}
+	next = base + int64(int32(binary.BigEndian.Uint32(b[23:]))) + 1
+	if base < 0 || next <= base {
+		return 0, &batchError{base, from, errors.New("it ends before it begins")}
 	}
 	for len(*aborted) > 0 && (*aborted)[0].first < next {
 		if r.aborted == nil {
@@ -109,40 +109,43 @@ func (r *recordReader) batch(b []byte, from int64, aborted *[]abortedTransaction
 		if attributes&attrControl != 0 {
 			delete(r.aborted, producer)
 		}
-		return nil
+		return next, nil
+	}
+	if crc32.Checksum(b[21:], castagnoli) != binary.BigEndian.Uint32(b[17:]) {
+		return 0, &batchError{base, next, errors.New("its checksum is wrong")}
 	}
 	switch {
 	case attributes&attrControl != 0: // the end of a transaction, aborted or not
 		delete(r.aborted, producer)
-		return errors.Join(sink.hidden(max(base, from), next), sink.passed(next))
+		return next, sink.hidden(max(base, from), next)
 	case attributes&attrTransaction != 0 && r.aborted[producer]:
-		return errors.Join(sink.hidden(max(base, from), next), sink.passed(next))
+		return next, sink.hidden(max(base, from), next)
 	}
 	records := b[batchHeader:]
 	if codec := compress.Compression(attributes & attrCodec); codec != compress.None {
-		var err error
 		if records, err = r.unpack(codec, records); err != nil {
-			return &batchError{base, next, err}
+			return 0, &batchError{base, next, err}
 		}
 	}
+	least := base // the smallest offset that the next record may have
 	for range count {
 		var offset int64
 		var value []byte
 		var ok bool
 		if offset, value, records, ok = nextRecord(records); !ok {
-			return &batchError{base, next, errors.New("its records do not fit into it")}
+			return 0, &batchError{base, next, errors.New("its records do not fit into it")}
 		}
-		if offset += base; offset < from {
+		if offset += base; offset < least || offset >= next {
+			return 0, &batchError{base, next, fmt.Errorf("it has a record at %d", offset)}
+		}
+		if least = offset + 1; offset < from {
 			continue
 		}
-		if offset >= next {
-			return &batchError{base, next, fmt.Errorf("it has a record at %d", offset)}
-		}
 		if err := sink.record(offset, value); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return sink.passed(next)
+	return next, sink.passed(next)
 }
 
 // unpack decompresses into memory that stays, unless a huge batch needed it.
