@@ -117,7 +117,7 @@ func (d *DeadLetter) run(cfg *KafkaConfig) {
 		Addr: kafka.TCP(d.link.brokers...), Topic: d.topic, Transport: pool, RequiredAcks: kafka.RequireAll,
 		// All of a batch is there when it begins: nothing is gained by waiting.
 		BatchSize: deadBatch, BatchBytes: 1 << 20, BatchTimeout: 10 * time.Millisecond,
-		MaxAttempts: 3, WriteBackoffMax: time.Second,
+		MaxAttempts: 3, WriteBackoffMax: time.Second, ReadTimeout: d.link.request, WriteTimeout: d.link.request,
 	}
 	defer w.Close()
 	failing := false
@@ -155,7 +155,7 @@ func (d *DeadLetter) run(cfg *KafkaConfig) {
 
 // write writes a batch, or as much of it as the cluster takes.
 func (d *DeadLetter) write(w *kafka.Writer, batch []kafka.Message) (failure error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 3*d.link.request)
+	ctx, cancel := context.WithTimeout(context.Background(), 4*d.link.request)
 	defer cancel()
 	err := w.WriteMessages(ctx, batch...)
 	each, _ := err.(kafka.WriteErrors)
