@@ -11,7 +11,6 @@ import (
 
 // discard is a handler that looks at nothing.
 type discard struct {
-	next    atomic.Int64
 	records atomic.Int64
 	until   int64
 	all     chan struct{}

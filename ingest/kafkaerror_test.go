@@ -161,7 +161,6 @@ func TestKafkaSaysWhatIsWrong(t *testing.T) {
 		if err := k.Check(t.Context()); err != nil {
 			t.Error(err)
 		}
-		k.link.pool.CloseIdleConnections()
 	})
 	for _, mechanism := range []string{"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"} {
 		c := cluster(t, 1, []string{"a"}, kfake.EnableSASL(), kfake.TLS(server), kfake.Superuser(mechanism, "reader", secret))
@@ -253,5 +252,4 @@ func TestKafkaBrokerThatIsSilent(t *testing.T) {
 	if err := k.Check(ctx); !errors.Is(err, ErrKafkaNoBroker) {
 		t.Errorf("error is %v", err)
 	}
-	k.link.pool.CloseIdleConnections()
 }

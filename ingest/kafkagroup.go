@@ -18,6 +18,8 @@ import (
 // When it returns every session is closed, what they released is committed, and
 // the group knows that this member is gone.
 func (k *Kafka) Run(ctx context.Context, h Handler) error {
+	k.running.Store(true)
+	defer k.running.Store(false)
 	defer k.standby.Store(false)
 	defer k.link.pool.CloseIdleConnections()
 	for ctx.Err() == nil {
@@ -259,6 +261,9 @@ func (k *Kafka) commit(as membership, partitions []*kafkaPartition) {
 // joining the group: brokers, TLS, login, topics, rights, and whether the leaders
 // of partitions can be reached under the names that the cluster gives them.
 func (k *Kafka) Check(ctx context.Context) error {
+	if !k.running.Load() {
+		defer k.link.pool.CloseIdleConnections()
+	}
 	topics, err := k.link.topology(ctx, k.cfg.Topics)
 	if err != nil {
 		return err

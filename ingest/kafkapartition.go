@@ -77,7 +77,7 @@ func (p *kafkaPartition) troubled(err error) {
 	case err == nil && was != nil:
 		p.k.log.Info("partition is read again", "topic", p.topic, "partition", p.id)
 	case err != nil && (was == nil || was.Error() != err.Error()):
-		p.k.log.Error("partition cannot be read; trying again", "topic", p.topic, "partition", p.id, "error", err)
+		p.k.log.Warn("partition cannot be read; trying again", "topic", p.topic, "partition", p.id, "error", err)
 	}
 }
 
