@@ -47,7 +47,7 @@ func (l *kafkaLink) topology(ctx context.Context, topics []string) (topology, er
 // unreached says that no broker answered where kafka-go only knows that the time
 // was up.
 func (l *kafkaLink) unreached(ctx context.Context, err error) error {
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
+	if isTimeout(err) || errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
 		return fmt.Errorf("brokers %v: %w within %v", l.brokers, ErrKafkaNoBroker, l.request)
 	}
 	return err

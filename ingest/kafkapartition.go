@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"sync"
+
+	"github.com/segmentio/kafka-go"
 )
 
 // kafkaPartition is one partition of a topic. One goroutine reads it and makes
@@ -208,5 +210,12 @@ func (p *kafkaPartition) open(ctx context.Context) (*fetchConn, error) {
 // isTimeout tells an answer that did not come in time from one that went wrong.
 func isTimeout(err error) bool {
 	var timeout net.Error
-	return errors.As(err, &timeout) && timeout.Timeout() && !errors.Is(err, context.Canceled)
+	return errors.As(err, &timeout) && timeout.Timeout() && !isCode(err)
+}
+
+// isCode says that err is a broker's answer, some of which call themselves
+// timeouts.
+func isCode(err error) bool {
+	var code kafka.Error
+	return errors.As(err, &code)
 }
