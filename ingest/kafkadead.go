@@ -109,7 +109,7 @@ func (d *DeadLetter) Close(ctx context.Context) error {
 func (d *DeadLetter) run(cfg *KafkaConfig) {
 	defer close(d.done)
 	pool := &kafka.Transport{
-		Dial: d.link.dial, SASL: d.link.login, DialTimeout: d.link.request,
+		ClientID: kafkaClientID, Dial: d.link.dial, SASL: d.link.login, DialTimeout: d.link.request,
 		MetadataTTL: cfg.tune.metadataTTL, MetadataTopics: []string{d.topic},
 	}
 	defer pool.CloseIdleConnections()

@@ -29,6 +29,7 @@ type fetchConn struct {
 	version    int16
 	patience   time.Duration // for an answer, beside maxWait
 	correlator int32
+	throttled  time.Duration // for how long the broker lets the next question lie
 	out, in    []byte
 }
 
@@ -41,7 +42,8 @@ const (
 	fetchVersionMax = 10
 )
 
-const fetchClientID = "auditor"
+// kafkaClientID is the name that quotas and the broker's logs know us by.
+const kafkaClientID = "auditor"
 
 // largestAnswer bounds the memory that an answer can take: the largest request
 // that a broker accepts by default (socket.request.max.bytes, 100 MiB), so the
@@ -85,7 +87,7 @@ func (c *fetchConn) close() { c.conn.Close() }
 func (c *fetchConn) fetch(ctx context.Context, offset int64, size int, maxWait time.Duration) (*fetched, error) {
 	stop := context.AfterFunc(ctx, func() { c.conn.Close() })
 	defer stop()
-	c.conn.SetDeadline(time.Now().Add(maxWait + c.patience))
+	c.conn.SetDeadline(time.Now().Add(maxWait + c.patience + c.throttled))
 	c.correlator++
 	if _, err := c.conn.Write(c.request(offset, size, maxWait)); err != nil {
 		return nil, err
@@ -126,7 +128,7 @@ func (c *fetchConn) request(offset int64, size int, maxWait time.Duration) []byt
 	b = be.AppendUint16(b, fetchKey)
 	b = be.AppendUint16(b, uint16(v))
 	b = be.AppendUint32(b, uint32(c.correlator))
-	b = str(b, fetchClientID)
+	b = str(b, kafkaClientID)
 	b = be.AppendUint32(b, none) // replica: we are none
 	b = be.AppendUint32(b, uint32(maxWait.Milliseconds()))
 	b = be.AppendUint32(b, 1) // at least one byte
@@ -156,7 +158,7 @@ func (c *fetchConn) request(offset int64, size int, maxWait time.Duration) []byt
 
 func (c *fetchConn) answer(w wire) (*fetched, error) {
 	f := &fetched{}
-	w.i32() // throttled
+	c.throttled = time.Duration(max(0, w.i32())) * time.Millisecond
 	if c.version >= 7 {
 		f.code = kafka.Error(w.i16())
 		w.i32() // session

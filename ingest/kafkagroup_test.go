@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -134,6 +135,21 @@ func TestHolderBalancer(t *testing.T) {
 		equal(t, name+", in another order", (&holderBalancer{}).AssignGroups(test.members, partitions), got)
 	}
 	equal(t, "nobody", len((&holderBalancer{}).AssignGroups(nil, partitions)), 0)
+}
+
+// One group cannot be shared by members that would divide partitions differently:
+// neither would know what the other reads.
+func TestKafkaMembersMustAgree(t *testing.T) {
+	c := cluster(t, 1, []string{"a"})
+	k := start(t, quick(c, "a"), newRecorder(t))
+	eventually(t, "one member reads", func() bool { return len(assignedNames(k)) == 1 })
+	cfg := quick(c, "a")
+	cfg.Keyed = false
+	other := start(t, cfg, newRecorder(t))
+	eventually(t, "the other is refused, and says why", func() bool {
+		return other.Err() != nil && strings.Contains(other.Err().Error(), "give each kind of reader a group of its own")
+	})
+	equal(t, "the first reads on", len(assignedNames(k)), 1)
 }
 
 // kafka-go assigns no partition at all while one of several topics is unknown.

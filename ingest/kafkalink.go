@@ -53,7 +53,7 @@ func newKafkaLink(cfg *KafkaConfig) (*kafkaLink, error) {
 		l.login, l.user, l.mechanism = login, cfg.SASL.Username, strings.ToUpper(cfg.SASL.Mechanism)
 	}
 	l.pool = &kafka.Transport{
-		Dial: l.dial, SASL: l.login, DialTimeout: cfg.tune.request,
+		ClientID: kafkaClientID, Dial: l.dial, SASL: l.login, DialTimeout: cfg.tune.request,
 		MetadataTTL: cfg.tune.metadataTTL, MetadataTopics: cfg.Topics,
 	}
 	l.client = &kafka.Client{Addr: kafka.TCP(cfg.Brokers...), Transport: l.pool, Timeout: cfg.tune.request}
@@ -140,7 +140,7 @@ func (l *kafkaLink) dialer(in *connSet) *kafka.Dialer {
 			return in.add(conn), nil
 		}
 	}
-	return &kafka.Dialer{DialFunc: dial, SASLMechanism: l.login, Timeout: l.request}
+	return &kafka.Dialer{ClientID: kafkaClientID, DialFunc: dial, SASLMechanism: l.login, Timeout: l.request}
 }
 
 // longestSilence bounds every wait that kafka-go itself sets no limit to, such as

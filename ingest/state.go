@@ -9,7 +9,8 @@ type PartitionState struct {
 	// Assigned says that this process reads the partition now.
 	Assigned bool
 	// Next is the offset to be read next, End the one that the source will give
-	// to its next record; End - Next is the lag. Both are -1 until they are known.
+	// to its next record. Both are -1 until they are known, and old while the
+	// partition is not assigned.
 	Next, End int64
 	// Committed is the offset that a restart would be told; -1 while none is kept.
 	Committed int64
@@ -37,9 +38,10 @@ type PartitionState struct {
 	Err error
 }
 
-// Lag is how many records are still to be read, 0 while that is not known.
+// Lag is how many records this process has still to read, 0 while that is not
+// known or not its business.
 func (s *PartitionState) Lag() int64 {
-	if s.Next < 0 || s.End < s.Next {
+	if !s.Assigned || s.Next < 0 || s.End < s.Next {
 		return 0
 	}
 	return s.End - s.Next
