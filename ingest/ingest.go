@@ -7,6 +7,29 @@
 // rest of a source unreadable is an error that names the source; what stands in
 // the lines is not this package's business but accesslog's, and what a key or a
 // window is, it does not know.
+//
+// # Kafka
+//
+// A Kafka source reads topics as one consumer group and promises:
+//
+//   - Every record that was committed to the log is handed over at least once, in
+//     order of offset within its partition, and again only from where the handler
+//     said after an error, a crash or a change of the group.
+//   - What is gone before it was read (retention, deletion, a damaged batch) is
+//     counted in Batch.Gap, before the batch that it would have preceded. A log
+//     that ends before what was read of it is read on at its end: how much is
+//     missing then nobody knows, so it is counted as a truncation, not as a gap.
+//   - What no reader may count is not handed over: records of transactions that
+//     were aborted, and the marks that end transactions.
+//   - A position is what the handler released, with its metadata, committed each
+//     second and once more when a session has been closed. Commits carry the
+//     generation of the group: those of a member that was given up are refused.
+//   - Trouble of one partition stops that one only; trouble of the cluster is named
+//     and tried again for as long as the source runs.
+//   - Where the topics are not keyed by question one member of the group reads all
+//     partitions of all of them, and stays the one for as long as it is there.
+//
+// It needs brokers of Kafka 1.0 or later, and logs in the format of 0.11 or later.
 package ingest
 
 // Block is a run of whole lines of one partition.
