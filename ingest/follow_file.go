@@ -106,7 +106,7 @@ func (g *followed) begins(f *os.File) bool {
 
 // is says whether the open file o is this one.
 func (g *followed) is(o *followed) bool {
-	return g.dev == o.dev && g.ino == o.ino && g.was(o)
+	return g.dev == o.dev && g.ino == o.ino && (g.headLen > 0 || g.f != nil) && g.was(o)
 }
 
 // isCopied says whether the open file o, a rotated part by its name, is a copy of

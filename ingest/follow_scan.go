@@ -198,13 +198,7 @@ func (t *tail) unseen(now *followed) (found []*followed) {
 		}
 		found = append(found, o)
 	}
-	sort.SliceStable(found, func(i, j int) bool {
-		a, b := found[i], found[j]
-		if !a.mtime.Equal(b.mtime) {
-			return a.mtime.Before(b.mtime)
-		}
-		return rotationNumber(a.path) > rotationNumber(b.path)
-	})
+	oldestFirst(found)
 	return found
 }
 
@@ -237,19 +231,39 @@ func (t *tail) beside() []string {
 	return paths
 }
 
-// copyOf opens the copy that was made of a file before it was cut to zero.
+// copyOf opens the copy that was made of a file before it was cut to zero. Of a
+// file of which nothing was read, it is the oldest part that was not met.
 func (t *tail) copyOf(g *followed) *followed {
+	var found []*followed
 	for _, p := range t.beside() {
 		o, err := openFollowed(p)
 		if err != nil {
 			continue
 		}
 		if g.isCopied(o) && !t.taken(o, g) && (g.headLen > 0 || !t.met(o)) {
-			return o
+			found = append(found, o)
+			continue
 		}
 		o.close()
 	}
-	return nil
+	if len(found) == 0 {
+		return nil
+	}
+	oldestFirst(found)
+	for _, o := range found[1:] {
+		o.close()
+	}
+	return found[0]
+}
+
+func oldestFirst(files []*followed) {
+	sort.SliceStable(files, func(i, j int) bool {
+		a, b := files[i], files[j]
+		if !a.mtime.Equal(b.mtime) {
+			return a.mtime.Before(b.mtime)
+		}
+		return rotationNumber(a.path) > rotationNumber(b.path)
+	})
 }
 
 // taken says whether o is already another file that is known.

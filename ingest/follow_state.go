@@ -162,7 +162,9 @@ func (t *tail) restore(s tailState) {
 	for _, q := range s.Queue {
 		t.queue = append(t.queue, t.files[q])
 	}
-	t.find()
+	t.find(func(g *followed) bool { return g.headLen > 0 })
+	t.forgetHeadless()
+	t.find(func(g *followed) bool { return g.headLen == 0 && g.read == 0 })
 	if cur := t.current(); cur != nil {
 		t.seen = cur
 		if cur.f == nil && !cur.lost {
@@ -187,8 +189,37 @@ func (t *tail) restore(s tailState) {
 	t.queue = queue
 }
 
-// find opens the files of a restored state, wherever they lie now.
-func (t *tail) find() {
+// forgetHeadless forgets files of which nothing was read, to find them again as
+// those that came after the one before: without first bytes nothing tells whether
+// they were copied and cut to zero meanwhile.
+func (t *tail) forgetHeadless() {
+	var before *followed // the last that is known well
+	var files []*followed
+	for _, g := range t.files {
+		if g.headLen > 0 || g.lost || g.read > 0 || before == nil && t.needed(g) {
+			if g.headLen > 0 && g.f != nil {
+				before = g
+			}
+			files = append(files, g)
+			continue
+		}
+		for i := range t.runs {
+			if r := &t.runs[i]; r.file == g { // it is the last and empty
+				r.file, r.from = before, before.read
+			}
+		}
+		for i, q := range t.queue {
+			if q == g {
+				t.queue = append(t.queue[:i:i], t.queue[i+1:]...)
+				break
+			}
+		}
+	}
+	t.files = files
+}
+
+// find opens the files of a restored state that are wanted, wherever they lie now.
+func (t *tail) find(wanted func(*followed) bool) {
 	type key struct{ dev, ino uint64 }
 	want := map[key][]*followed{}
 	var paths []string
@@ -219,7 +250,7 @@ func (t *tail) find() {
 		}
 		dev, ino := inode(st)
 		for _, g := range want[key{dev, ino}] {
-			if g.f != nil || g.lost {
+			if g.f != nil || g.lost || !wanted(g) {
 				continue
 			}
 			o, err := openFollowed(p)
@@ -235,7 +266,7 @@ func (t *tail) find() {
 		}
 	}
 	for _, g := range t.files {
-		if g.f != nil || g.lost || !t.needed(g) {
+		if g.f != nil || g.lost || !wanted(g) || !t.needed(g) {
 			continue
 		}
 		if o := t.copyOf(g); o != nil {
@@ -246,7 +277,7 @@ func (t *tail) find() {
 
 // was says whether o is the file that was saved as g, its inode being the same.
 func (g *followed) was(o *followed) bool {
-	return o.size >= g.read && (g.headLen > 0 || g.read == 0) && g.begins(o.f)
+	return o.size >= g.read && g.begins(o.f)
 }
 
 func (t *tail) needed(g *followed) bool {
