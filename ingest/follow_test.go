@@ -709,3 +709,14 @@ func TestFollowSavesAndRefusesStates(t *testing.T) {
 		f.stop()
 	})
 }
+
+// waitFor polls until something has happened, in real time.
+func waitFor(t testing.TB, happened func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !happened(); {
+		if time.Now().After(end) {
+			t.Fatal("it did not happen within 30 s")
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
