@@ -228,7 +228,7 @@ func TestSpoolLosesOnlyWhatIsDamaged(t *testing.T) {
 	dir := t.TempDir()
 	s, err := OpenSpool(SpoolConfig{Dir: dir, SegmentSize: 150})
 	must(t, err)
-	for i := range 24 {
+	for i := range 14 {
 		add(t, s, fmt.Sprintf("entry %02d\nits second line\n", i))
 	}
 	all, end, _ := readSpool(t, s, 0)
