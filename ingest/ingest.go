@@ -30,6 +30,26 @@
 //     partitions of all of them, and stays the one for as long as it is there.
 //
 // It needs brokers of Kafka 1.0 or later, and logs in the format of 0.11 or later.
+//
+// # Files and HTTP
+//
+// Two sources go on for ever and hand batches to a Handler, each partition apart:
+// what a session refuses starts that partition anew, after a pause that grows.
+//
+// Follow reads files as they grow. A path is a partition, with its rotated parts:
+// offsets go on through them and never go back. A file is known by device, inode
+// and first bytes, so each line is handed out once, whether the file is renamed,
+// copied and cut to zero, switched by a link, or deleted, and after a restart from
+// the released position on, wherever the file lies by then. Lines that were
+// written to a file and cannot be found any more are a gap, of 1 byte where their
+// number is not known; what is written between a copy and the cut to zero is lost
+// without a trace, as it is to everyone. A line longer than 64 MiB is passed over
+// and a gap. Compressed files are not followed.
+//
+// Push takes lines by HTTP into a Spool, which is its partition. What was answered
+// with a 2xx is on the disk, and is handed out after a crash; a damaged frame costs
+// itself alone and is a gap. A push without an answer may have been kept. The spool
+// is bounded: when it is full, pushes are refused, never lines dropped.
 package ingest
 
 // Block is a run of whole lines of one partition.

@@ -13,13 +13,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// soon bounds every wait of these tests; none of them takes nearly as long.
-const soon = 20 * time.Second
+// inTime bounds every wait of these tests; none of them takes nearly as long.
+const inTime = 20 * time.Second
 
 // eventually waits until what it is asked for is so.
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(soon)
+	deadline := time.Now().Add(inTime)
 	for !is() {
 		if time.Now().After(deadline) {
 			t.Fatalf("never: %s", what)
@@ -69,7 +69,7 @@ func produce(t testing.TB, cl *kgo.Client, topic string, partition int32, values
 	for _, v := range values {
 		records = append(records, record(topic, partition, v))
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	ctx, cancel := context.WithTimeout(t.Context(), inTime)
 	defer cancel()
 	if err := cl.ProduceSync(ctx, records...).FirstErr(); err != nil {
 		t.Fatal(err)
@@ -98,9 +98,9 @@ func quick(c *kfake.Cluster, topics ...string) KafkaConfig {
 	}
 }
 
-// recorder is a handler that remembers what it was told, and holds the source to
+// kafkaRecorder is a handler that remembers what it was told, and holds the source to
 // what it promises of every batch.
-type recorder struct {
+type kafkaRecorder struct {
 	t testing.TB
 
 	mu       sync.Mutex
@@ -111,7 +111,7 @@ type recorder struct {
 }
 
 type recorded struct {
-	r         *recorder
+	r         *kafkaRecorder
 	p         Partition
 	busy      bool // a method is at work
 	open      bool
@@ -126,14 +126,15 @@ type recorded struct {
 	closed    int
 	metadata  func(next int64) string
 	released  *Position // in place of next
+	kept      Position  // what Committed told
 	afterLast bool      // Released was asked after Close
 }
 
-func newRecorder(t testing.TB) *recorder {
-	return &recorder{t: t, parts: map[string]*recorded{}}
+func newKafkaRecorder(t testing.TB) *kafkaRecorder {
+	return &kafkaRecorder{t: t, parts: map[string]*recorded{}}
 }
 
-func (r *recorder) part(name string) *recorded {
+func (r *kafkaRecorder) part(name string) *recorded {
 	p := r.parts[name]
 	if p == nil {
 		p = &recorded{r: r, metadata: func(next int64) string { return fmt.Sprintf("up to %d", next) }}
@@ -143,26 +144,26 @@ func (r *recorder) part(name string) *recorded {
 }
 
 // look calls f while nothing changes.
-func (r *recorder) look(name string, f func(p *recorded)) {
+func (r *kafkaRecorder) look(name string, f func(p *recorded)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f(r.part(name))
 }
 
 // has says whether a partition has n lines.
-func (r *recorder) has(name string, n int) func() bool {
+func (r *kafkaRecorder) has(name string, n int) func() bool {
 	return func() (is bool) {
 		r.look(name, func(p *recorded) { is = len(p.lines) >= n })
 		return
 	}
 }
 
-func (r *recorder) lines(name string) (lines []string) {
+func (r *kafkaRecorder) lines(name string) (lines []string) {
 	r.look(name, func(p *recorded) { lines = slices.Clone(p.lines) })
 	return
 }
 
-func (r *recorder) Assigned(_ context.Context, who Partition, left Position) (Session, Position, error) {
+func (r *kafkaRecorder) Assigned(_ context.Context, who Partition, left Position) (Session, Position, error) {
 	from := left
 	if r.assigned != nil {
 		var err error
@@ -251,6 +252,12 @@ func (p *recorded) Consume(_ context.Context, b *Batch) error {
 	return nil
 }
 
+func (p *recorded) Committed(at Position) {
+	p.r.mu.Lock()
+	defer p.r.mu.Unlock()
+	p.kept = at
+}
+
 func (p *recorded) Released() Position {
 	defer p.enter()()
 	p.r.mu.Lock()
@@ -298,7 +305,7 @@ func start(t testing.TB, cfg KafkaConfig, h Handler) *running {
 				if err != nil {
 					t.Errorf("Run: %v", err)
 				}
-			case <-time.After(soon):
+			case <-time.After(inTime):
 				t.Errorf("Run does not end")
 			}
 		})
@@ -339,7 +346,7 @@ func TestKafkaReadsWhatWasWritten(t *testing.T) {
 	produce(t, cl, "a", 0, numbered(0, 100)...)
 	produce(t, cl, "a", 1, numbered(100, 50)...)
 	produce(t, cl, "b", 1, "one\ntwo\nthree\n", "four\n", "five\n\nseven", "\n")
-	r := newRecorder(t)
+	r := newKafkaRecorder(t)
 	k := start(t, quick(c, "a", "b"), r)
 	eventually(t, "all lines are read", func() bool {
 		return r.has("kafka a/0", 100)() && r.has("kafka a/1", 50)() && r.has("kafka b/1", 8)()
@@ -351,7 +358,7 @@ func TestKafkaReadsWhatWasWritten(t *testing.T) {
 		equal(t, "refs", p.refs, []Ref{{1, 0}, {2, 0}, {3, 0}, {1, 1}, {1, 2}, {2, 2}, {3, 2}, {1, 3}})
 	})
 
-	// What comes later is read soon, and the end is told again and again.
+	// What comes later is read inTime, and the end is told again and again.
 	produce(t, cl, "b", 0, "late")
 	eventually(t, "a later record is read", r.has("kafka b/0", 1))
 	for _, name := range []string{"kafka a/0", "kafka a/1", "kafka b/0", "kafka b/1"} {
@@ -387,7 +394,7 @@ func TestKafkaReadsWhatWasWritten(t *testing.T) {
 
 func TestKafkaEndOfAnEmptyPartition(t *testing.T) {
 	c := cluster(t, 1, []string{"a"})
-	r := newRecorder(t)
+	r := newKafkaRecorder(t)
 	start(t, quick(c, "a"), r)
 	eventually(t, "the end is told", func() (is bool) {
 		r.look("kafka a/0", func(p *recorded) { is = p.ends >= 2 })
@@ -407,7 +414,7 @@ func TestKafkaTombstonesAreCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r := newRecorder(t)
+	r := newKafkaRecorder(t)
 	k := start(t, quick(c, "a"), r)
 	eventually(t, "all is read", func() bool { return k.state("kafka a/0").Next == 6 })
 	r.look("kafka a/0", func(p *recorded) {
@@ -425,7 +432,7 @@ func TestKafkaCodecs(t *testing.T) {
 		"lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression(),
 	}
 	c := cluster(t, 1, []string{"none", "gzip", "snappy", "lz4", "zstd"})
-	r := newRecorder(t)
+	r := newKafkaRecorder(t)
 	// Every reader begins inside a batch: the records before that are not for it.
 	r.assigned = func(p Partition, _ Position) (Position, error) { return Position{Offset: 137}, nil }
 	for topic, codec := range codecs {
@@ -455,7 +462,7 @@ func TestKafkaBigRecords(t *testing.T) {
 	produce(t, cl, "a", 0, "after")
 	cfg := quick(c, "a")
 	cfg.FetchBytes = 64 << 10
-	r := newRecorder(t)
+	r := newKafkaRecorder(t)
 	start(t, cfg, r)
 	eventually(t, "all is read", r.has("kafka a/0", 3))
 	if got := r.lines("kafka a/0"); got[0] != "before" || got[1] != big || got[2] != "after" {
@@ -487,7 +494,7 @@ func TestKafkaStart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cfg := quick(c, "a")
 			cfg.Group, cfg.Start, cfg.StartAt = "start-"+name, test.start, test.at
-			r := newRecorder(t)
+			r := newKafkaRecorder(t)
 			k := start(t, cfg, r)
 			eventually(t, "it begins", func() bool { return k.state("kafka a/0").Next == 10 })
 			r.look("kafka a/0", func(p *recorded) { equal(t, "left", p.left, []Position{{Offset: test.want}}) })

@@ -39,6 +39,7 @@ func (s *discarded) Consume(_ context.Context, b *Batch) error {
 
 func (s *discarded) Released() Position          { return s.next }
 func (s *discarded) Close(context.Context) error { return nil }
+func (s *discarded) Committed(Position)          {}
 
 // BenchmarkKafka consumes 1,000,000 records of 363 bytes from 4 partitions of a
 // broker in the same process, whose own work is part of the time.

@@ -37,7 +37,7 @@ func ordinary(c *kfake.Cluster, net *kfake.VirtualNetwork) KafkaConfig {
 
 func TestKafkaEveryClockTick(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *kfake.Cluster, net *kfake.VirtualNetwork, cl *kgo.Client) {
-		r := newRecorder(t)
+		r := newKafkaRecorder(t)
 		k := start(t, ordinary(c, net), r)
 		time.Sleep(10 * time.Second)
 		ends := func() (n int) {
@@ -73,7 +73,7 @@ func TestKafkaStandbyAfterACrash(t *testing.T) {
 		cut := &cutter{dial: vnet.DialContext}
 		cfg := ordinary(c, vnet)
 		cfg.Dial = cut.DialContext
-		first, second := newRecorder(t), newRecorder(t)
+		first, second := newKafkaRecorder(t), newKafkaRecorder(t)
 		k1 := start(t, cfg, first)
 		time.Sleep(10 * time.Second)
 		k2 := start(t, ordinary(c, vnet), second)
@@ -145,7 +145,7 @@ func (c *cutter) mend() {
 func TestKafkaPausesGrow(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *kfake.Cluster, net *kfake.VirtualNetwork, cl *kgo.Client) {
 		produce(t, cl, "a", 0, "one")
-		r := newRecorder(t)
+		r := newKafkaRecorder(t)
 		var tries []time.Time
 		r.consume = func(p Partition, b *Batch) error {
 			if len(b.Refs) > 0 {

@@ -22,7 +22,7 @@ func TestKafkaVersions(t *testing.T) {
 			c := cluster(t, 1, []string{"a"}, kfake.MaxVersions(v))
 			cl := producer(t, c, kgo.MaxVersions(v), kgo.DisableIdempotentWrite())
 			produce(t, cl, "a", 0, numbered(0, 10)...)
-			r := newRecorder(t)
+			r := newKafkaRecorder(t)
 			k := start(t, quick(c, "a"), r)
 			eventually(t, "it is read", r.has("kafka a/0", 10))
 			if err := k.Check(t.Context()); err != nil {
@@ -39,7 +39,7 @@ func TestKafkaVersions(t *testing.T) {
 func TestKafkaLeadersMove(t *testing.T) {
 	c := cluster(t, 3, []string{"a"}, kfake.NumBrokers(3))
 	cl := producer(t, c)
-	r := newRecorder(t)
+	r := newKafkaRecorder(t)
 	k := start(t, quick(c, "a"), r)
 	names := []string{"kafka a/0", "kafka a/1", "kafka a/2"}
 	for round := range 5 {
@@ -78,7 +78,7 @@ func TestKafkaLastCommit(t *testing.T) {
 	}
 	cfg := quick(c, "a")
 	cfg.tune.commitEvery = time.Hour
-	r1, r2 := newRecorder(t), newRecorder(t)
+	r1, r2 := newKafkaRecorder(t), newKafkaRecorder(t)
 	k1 := start(t, cfg, r1)
 	eventually(t, "all is read", func() bool { return r1.has("kafka a/0", 10)() && r1.has("kafka a/1", 10)() })
 	if _, ok := commitOf(c, "a", 0); ok {
@@ -105,7 +105,7 @@ func TestKafkaLastCommit(t *testing.T) {
 // Close is given part of the session timeout, so that there is time to commit.
 func TestKafkaCloseHasADeadline(t *testing.T) {
 	c := cluster(t, 1, []string{"a"})
-	h := &slowToClose{newRecorder(t), make(chan time.Duration, 1)}
+	h := &slowToClose{newKafkaRecorder(t), make(chan time.Duration, 1)}
 	cfg := quick(c, "a")
 	cfg.SessionTimeout = 300 * time.Millisecond
 	k := start(t, cfg, h)
@@ -117,12 +117,12 @@ func TestKafkaCloseHasADeadline(t *testing.T) {
 }
 
 type slowToClose struct {
-	*recorder
+	*kafkaRecorder
 	left chan time.Duration
 }
 
 func (h *slowToClose) Assigned(ctx context.Context, p Partition, left Position) (Session, Position, error) {
-	s, from, err := h.recorder.Assigned(ctx, p, left)
+	s, from, err := h.kafkaRecorder.Assigned(ctx, p, left)
 	return &slowSession{s, h.left}, from, err
 }
 
@@ -155,11 +155,11 @@ func TestKafkaStopsDuringARebalance(t *testing.T) {
 	})
 	cfg := quick(c, "a")
 	cfg.SessionTimeout = time.Minute
-	k := start(t, cfg, newRecorder(t))
+	k := start(t, cfg, newKafkaRecorder(t))
 	<-joining
 	begun := time.Now()
 	k.stop()
-	if took := time.Since(begun); took > soon/2 {
+	if took := time.Since(begun); took > inTime/2 {
 		t.Errorf("stopping took %v", took)
 	}
 }

@@ -27,7 +27,7 @@ func TestDeadLetters(t *testing.T) {
 	d.Put(poison, "malformed", from, Ref{Line: 2, Offset: 77})
 	copy(poison, "########") // the caller's memory is used again
 	d.Put(bytes.Repeat([]byte("x"), 10<<20), "too_long", from, Ref{Line: 1, Offset: 78})
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	ctx, cancel := context.WithTimeout(t.Context(), inTime)
 	defer cancel()
 	if err := d.Close(ctx); err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func TestDeadLettersDoNotBlock(t *testing.T) {
 	for range 40 {
 		d.Put(make([]byte, 1<<20), "malformed", Partition{}, Ref{})
 	}
-	if took := time.Since(begun); took > soon/2 {
+	if took := time.Since(begun); took > inTime/2 {
 		t.Errorf("it took %v", took)
 	}
 	dropped := d.Counts().Dropped
@@ -83,7 +83,7 @@ func TestDeadLettersDoNotBlock(t *testing.T) {
 		t.Errorf("%d dropped", dropped)
 	}
 	close(goOn)
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	ctx, cancel := context.WithTimeout(t.Context(), inTime)
 	defer cancel()
 	if err := d.Close(ctx); err != nil {
 		t.Fatal(err)
@@ -102,7 +102,7 @@ func TestDeadLettersOfATopicThatIsMissing(t *testing.T) {
 	}
 	d := k.DeadLetter("dead")
 	d.Put([]byte(secret), "malformed", Partition{}, Ref{})
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	ctx, cancel := context.WithTimeout(t.Context(), inTime)
 	defer cancel()
 	if err := d.Close(ctx); err != nil {
 		t.Fatal(err)

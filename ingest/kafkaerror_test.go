@@ -82,7 +82,7 @@ func refuses(t *testing.T, cfg KafkaConfig, is error, says ...string) {
 	var log lockedBuffer
 	cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
 	cfg.tune.request = 500 * time.Millisecond
-	k := start(t, cfg, newRecorder(t))
+	k := start(t, cfg, newKafkaRecorder(t))
 	check := k.Check(t.Context())
 	var running error
 	defer func() {
@@ -171,7 +171,7 @@ func TestKafkaSaysWhatIsWrong(t *testing.T) {
 			return cfg
 		}
 		t.Run(mechanism, func(t *testing.T) {
-			r := newRecorder(t)
+			r := newKafkaRecorder(t)
 			cfg := login(KafkaSASL{strings.ToLower(mechanism), "reader", secret})
 			k := start(t, cfg, r)
 			eventually(t, "it reads", func() bool { return k.state("kafka a/0").Next == 0 && k.Err() == nil })
@@ -224,7 +224,7 @@ func TestKafkaWithoutRights(t *testing.T) {
 func TestKafkaLoginIsMissing(t *testing.T) {
 	c := cluster(t, 1, []string{"a"}, kfake.EnableSASL(), kfake.Superuser("PLAIN", "reader", secret))
 	cfg := quick(c, "a")
-	k := start(t, cfg, newRecorder(t))
+	k := start(t, cfg, newKafkaRecorder(t))
 	if err := k.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "a login (sasl)") {
 		t.Errorf("error is %v", err)
 	}
@@ -247,7 +247,7 @@ func TestKafkaBrokerThatIsSilent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	ctx, cancel := context.WithTimeout(t.Context(), inTime)
 	defer cancel()
 	if err := k.Check(ctx); !errors.Is(err, ErrKafkaNoBroker) {
 		t.Errorf("error is %v", err)

@@ -21,6 +21,7 @@ type kafkaPartition struct {
 	state    PartitionState
 	released Position // what the session last said, offset -1 for nothing yet
 	kept     Position // what the broker has of that
+	current  Session  // that is under way, nil for none
 }
 
 func newKafkaPartition(k *Kafka, topic string, id int) *kafkaPartition {
@@ -58,12 +59,23 @@ func (p *kafkaPartition) uncommitted() (Position, bool) {
 
 func (p *kafkaPartition) committed(pos Position, err error) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	if err != nil {
 		p.state.Refused++
+		p.mu.Unlock()
 		return
 	}
 	p.kept, p.state.Committed = pos, pos.Offset
+	s := p.current
+	p.mu.Unlock()
+	if s != nil {
+		s.Committed(pos)
+	}
+}
+
+func (p *kafkaPartition) begun(s Session) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.current = s
 }
 
 func (p *kafkaPartition) named(err error) error {
@@ -134,6 +146,8 @@ func (p *kafkaPartition) session(ctx context.Context, h Handler, left Position, 
 	if err != nil {
 		return left, fmt.Errorf("%s/%d: %w", p.topic, p.id, err)
 	}
+	p.begun(session)
+	defer p.begun(nil)
 	if from.Offset < 0 || limit >= 0 && from.Offset > limit {
 		from = left
 	}
@@ -155,8 +169,8 @@ func (p *kafkaPartition) session(ctx context.Context, h Handler, left Position, 
 	p.ask(session)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.released.Offset >= 0 {
-		left = p.released
+	if p.kept.Offset >= 0 {
+		left = p.kept // what a restart would be told, too
 	}
 	return left, err
 }

@@ -31,7 +31,7 @@ func TestKafkaResumesFromPositionAndMetadata(t *testing.T) {
 			cl := producer(t, c)
 			produce(t, cl, "a", 0, numbered(0, 100)...)
 			commits(t, c, "a", 0, Position{40, "emit from 7"})
-			r := newRecorder(t)
+			r := newKafkaRecorder(t)
 			r.assigned = func(p Partition, left Position) (Position, error) {
 				if p.Name == "kafka a/0" {
 					equal(t, "left", left, Position{40, "emit from 7"})
@@ -48,7 +48,7 @@ func TestKafkaResumesFromPositionAndMetadata(t *testing.T) {
 
 			// And again, from what was committed by itself.
 			produce(t, cl, "a", 0, "new")
-			again := newRecorder(t)
+			again := newKafkaRecorder(t)
 			start(t, quick(c, "a"), again)
 			eventually(t, "it goes on", again.has("kafka a/0", 1))
 			again.look("kafka a/0", func(p *recorded) {
@@ -63,7 +63,7 @@ func TestKafkaCommitsWhileItReads(t *testing.T) {
 	c := cluster(t, 1, []string{"a"})
 	cl := producer(t, c)
 	produce(t, cl, "a", 0, numbered(0, 10)...)
-	r := newRecorder(t)
+	r := newKafkaRecorder(t)
 	hold := Position{Offset: 3, Metadata: "the handler's own"}
 	r.look("kafka a/0", func(p *recorded) { p.released = &hold })
 	k := start(t, quick(c, "a"), r)
@@ -100,7 +100,7 @@ func TestKafkaGapBelowTheStartOfTheLog(t *testing.T) {
 	if err := c.DeleteRecords("a", 0, 43); err != nil {
 		t.Fatal(err)
 	}
-	r := newRecorder(t)
+	r := newKafkaRecorder(t)
 	k := start(t, quick(c, "a"), r)
 	eventually(t, "all that is left is read", func() bool { return k.state("kafka a/0").Next == 100 })
 	r.look("kafka a/0", func(p *recorded) {
@@ -117,7 +117,7 @@ func TestKafkaGapUnderTheReader(t *testing.T) {
 	c := cluster(t, 1, []string{"a"})
 	cl := producer(t, c)
 	produce(t, cl, "a", 0, numbered(0, 10)...)
-	r := newRecorder(t)
+	r := newKafkaRecorder(t)
 	held, goOn := make(chan struct{}), make(chan struct{})
 	first := true
 	r.consume = func(_ Partition, b *Batch) error {
@@ -151,7 +151,7 @@ func TestKafkaGapUpToTheEnd(t *testing.T) {
 	if err := c.DeleteRecords("a", 0, 10); err != nil {
 		t.Fatal(err)
 	}
-	r := newRecorder(t)
+	r := newKafkaRecorder(t)
 	commits(t, c, "a", 0, Position{Offset: 4})
 	k := start(t, quick(c, "a"), r)
 	eventually(t, "the end is reached", func() bool { return k.state("kafka a/0").Next == 10 })
@@ -164,7 +164,7 @@ func TestKafkaPositionBehindTheEnd(t *testing.T) {
 	cl := producer(t, c)
 	produce(t, cl, "a", 0, numbered(0, 10)...)
 	commits(t, c, "a", 0, Position{500, "of a log that is no more"})
-	r := newRecorder(t)
+	r := newKafkaRecorder(t)
 	r.anywhere = true
 	r.assigned = func(_ Partition, left Position) (Position, error) {
 		return Position{Offset: 500}, nil // it remembers having read that
@@ -196,7 +196,7 @@ func TestKafkaPositionBehindTheEndForAMoment(t *testing.T) {
 	c.ControlKey(int16(kmsg.Fetch), func(req kmsg.Request) (kmsg.Response, error, bool) {
 		return fetchCode(req, 1), nil, true // OFFSET_OUT_OF_RANGE, once
 	})
-	r := newRecorder(t)
+	r := newKafkaRecorder(t)
 	k := start(t, quick(c, "a"), r)
 	produce(t, cl, "a", 0, "new")
 	eventually(t, "it goes on", r.has("kafka a/0", 1))
@@ -223,7 +223,7 @@ func TestKafkaZombieCommitsNothing(t *testing.T) {
 	c := cluster(t, 1, []string{"a"})
 	cl := producer(t, c)
 	produce(t, cl, "a", 0, numbered(0, 10)...)
-	r := newRecorder(t)
+	r := newKafkaRecorder(t)
 	k := start(t, quick(c, "a"), r)
 	eventually(t, "it is committed", func() bool {
 		commit, _ := commitOf(c, "a", 0)
@@ -249,7 +249,7 @@ func TestKafkaProcessThatStoodStill(t *testing.T) {
 	c := cluster(t, 1, []string{"a"})
 	cl := producer(t, c)
 	produce(t, cl, "a", 0, numbered(0, 10)...)
-	r := newRecorder(t)
+	r := newKafkaRecorder(t)
 	held, goOn := make(chan struct{}), make(chan struct{})
 	first := true
 	r.consume = func(_ Partition, b *Batch) error {
@@ -270,7 +270,7 @@ func TestKafkaProcessThatStoodStill(t *testing.T) {
 	if _, err := leave.RequestWith(t.Context(), cl); err != nil {
 		t.Fatal(err)
 	}
-	second := newRecorder(t)
+	second := newKafkaRecorder(t)
 	k2 := start(t, quick(c, "a"), second)
 	eventually(t, "the other one reads", second.has("kafka a/0", 10))
 	eventually(t, "and commits", func() bool {

@@ -26,8 +26,6 @@ const (
 // log shrink to some 100 KiB, and a batch of bytes that are all the same to less.
 const largestBatch = 512 << 20
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // batchError is a batch that cannot be read. Next is the offset behind it, so
 // that it can be passed over.
 type batchError struct {

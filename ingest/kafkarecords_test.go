@@ -203,7 +203,7 @@ func TestKafkaTransactions(t *testing.T) {
 	transaction(true, numbered(0, 5)...)
 	transaction(false, numbered(5, 5)...) // the shipper fails, and tries again
 	transaction(true, numbered(5, 5)...)
-	r := newRecorder(t)
+	r := newKafkaRecorder(t)
 	k := start(t, quick(c, "a"), r)
 	eventually(t, "what was committed is read", r.has("kafka a/0", 10))
 	eventually(t, "up to the end", func() bool { return k.state("kafka a/0").Next == 18 })
@@ -257,7 +257,7 @@ func TestKafkaDamagedBatchIsPassedOver(t *testing.T) {
 		}
 		return log, 8
 	})
-	r := newRecorder(t)
+	r := newKafkaRecorder(t)
 	k := start(t, quick(c, "a"), r)
 	eventually(t, "it goes on", r.has("kafka a/0", 3))
 	equal(t, "lines", r.lines("kafka a/0"), []string{"at 0", "at 1", "at 7"})
@@ -284,7 +284,7 @@ func TestKafkaBatchThatIsCutOff(t *testing.T) {
 		}
 		return res, nil, true
 	})
-	r := newRecorder(t)
+	r := newKafkaRecorder(t)
 	start(t, cfg, r)
 	eventually(t, "it is read", r.has("kafka a/0", 2))
 }
@@ -301,7 +301,7 @@ func TestKafkaStalls(t *testing.T) {
 	})
 	cfg := quick(c, "a")
 	cfg.StallAfter = 1 // ns: every answer is one too many
-	r := newRecorder(t)
+	r := newKafkaRecorder(t)
 	k := start(t, cfg, r)
 	eventually(t, "a stall is seen", func() bool { return errors.Is(k.state("kafka a/0").Err, ErrKafkaStalled) })
 	eventually(t, "it is read in the end", r.has("kafka a/0", 1))
@@ -318,7 +318,7 @@ func TestKafkaSilence(t *testing.T) {
 	c.ControlKey(int16(kmsg.Fetch), func(kmsg.Request) (kmsg.Response, error, bool) { return nil, nil, true })
 	cfg := quick(c, "a")
 	cfg.tune.request = 200_000_000 // ns
-	r := newRecorder(t)
+	r := newKafkaRecorder(t)
 	k := start(t, cfg, r)
 	eventually(t, "it is read over a new connection", r.has("kafka a/0", 1))
 	equal(t, "stalls", k.state("kafka a/0").Stalls, 1)

@@ -4,6 +4,8 @@ import "time"
 
 // PartitionState is how one partition of a source stands: what an operator asks
 // when figures look late or wrong. Counters run from the start of the process.
+// Offsets, gaps and the lag are in records of a Kafka partition, and in bytes of
+// files and spools.
 type PartitionState struct {
 	Partition Partition
 	// Assigned says that this process reads the partition now.

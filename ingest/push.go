@@ -1,0 +1,234 @@
+package ingest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// PushConfig says where lines are pushed to.
+type PushConfig struct {
+	// Source is the index of the source in the configuration, given on in Partition.
+	Source int
+	// Name is the partition's. Default "http " and Listen.
+	Name string
+	// Listen is host:port.
+	Listen string
+	// Listener, unless nil, is used in place of one at Listen. Run closes it.
+	Listener net.Listener
+	// Spool keeps the lines until they are counted.
+	Spool SpoolConfig
+	// MaxBody is the largest body as it is sent. Default 16 MiB.
+	MaxBody int64
+	// MaxUnpacked is the largest body when it is decompressed. Default 64 MiB, at
+	// most half of the spool.
+	MaxUnpacked int64
+	// MaxLine is the longest line, with its newline. Default 1 MiB, at most 4 MiB.
+	MaxLine int
+	// Logger is told what happens, never what is in the lines. Default: nobody.
+	Logger *slog.Logger
+	// CloseTimeout is how long pushes that are under way may take to end, and then
+	// the session to close. Default 10 s.
+	CloseTimeout time.Duration
+}
+
+// Push takes lines by HTTP and keeps them in a spool until they are counted.
+//
+// It answers POST /ingest. A 2xx says that every line of the body is durable;
+// anything else that none was promised, with a problem document that names what
+// to do. A push that was not answered may have been kept: sent again, its lines
+// are there twice.
+type Push struct {
+	cfg     PushConfig
+	log     *slog.Logger
+	spool   *Spool
+	feed    *feed
+	bodies  bodyReader
+	closing atomic.Bool
+	mux     *http.ServeMux
+}
+
+// maxMemory bounds the bodies that are held at a time, and maxWait is how long a
+// shipper is asked to wait when the spool is full: counting makes room each second.
+const (
+	maxMemory = 256 << 20
+	maxWait   = 5 * time.Second
+)
+
+// NewPush opens the spool. Whoever does not call Run calls Close.
+func NewPush(cfg PushConfig) (*Push, error) {
+	if cfg.Listen == "" && cfg.Listener == nil {
+		return nil, errors.New("push: no address to listen at")
+	}
+	if cfg.Name == "" {
+		cfg.Name = "http " + cfg.Listen
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Spool.Logger == nil {
+		cfg.Spool.Logger = cfg.Logger
+	}
+	if cfg.MaxBody <= 0 {
+		cfg.MaxBody = 16 << 20
+	}
+	if cfg.MaxUnpacked <= 0 {
+		cfg.MaxUnpacked = 64 << 20
+	}
+	if cfg.MaxLine <= 0 {
+		cfg.MaxLine = 1 << 20
+	}
+	cfg.MaxLine = min(cfg.MaxLine, maxEntry)
+	if cfg.CloseTimeout <= 0 {
+		cfg.CloseTimeout = 10 * time.Second
+	}
+	spool, err := OpenSpool(cfg.Spool)
+	if err != nil {
+		return nil, err
+	}
+	return newPush(cfg, spool), nil
+}
+
+func newPush(cfg PushConfig, spool *Spool) *Push {
+	p := &Push{
+		cfg: cfg, log: cfg.Logger, spool: spool, mux: http.NewServeMux(),
+		bodies: bodyReader{
+			maxBody: cfg.MaxBody, maxUnpacked: min(cfg.MaxUnpacked, spool.cfg.Max/2),
+			maxLine: cfg.MaxLine, maxMemory: maxMemory,
+		},
+	}
+	p.feed = newFeed(Partition{Source: cfg.Source, Name: cfg.Name}, &spool.reader, cfg.Logger, cfg.CloseTimeout)
+	p.mux.HandleFunc("/ingest", p.ingest)
+	p.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		problemf(http.StatusNotFound, "there is nothing here; POST lines to /ingest").write(w)
+	})
+	return p
+}
+
+// Run listens and hands what was pushed to h until ctx is done, and then lets
+// pushes that are under way end, closes the session and the spool.
+func (p *Push) Run(ctx context.Context, h Handler) (err error) {
+	defer func() { err = errors.Join(err, p.spool.Close()) }()
+	l := p.cfg.Listener
+	if l == nil {
+		if l, err = net.Listen("tcp", p.cfg.Listen); err != nil {
+			return fmt.Errorf("push: %w", err)
+		}
+	}
+	server := &http.Server{
+		Handler:           p,
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       time.Minute,
+		WriteTimeout:      2 * time.Minute,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    32 << 10,
+		ErrorLog:          slog.NewLogLogger(p.log.Handler(), slog.LevelDebug),
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	served := make(chan error, 1)
+	go func() {
+		err := server.Serve(l)
+		if !errors.Is(err, http.ErrServerClosed) {
+			cancel() // a source that cannot be pushed to is one that ended
+		}
+		served <- err
+	}()
+	feeding := make(chan struct{})
+	feedCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	go func() {
+		defer close(feeding)
+		p.feed.run(feedCtx, h)
+	}()
+
+	<-ctx.Done()
+	p.closing.Store(true)
+	shut, done := context.WithTimeout(context.WithoutCancel(ctx), p.cfg.CloseTimeout)
+	if server.Shutdown(shut) != nil {
+		server.Close()
+	}
+	done()
+	stop()
+	<-feeding
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("push: %w", err)
+	}
+	return nil
+}
+
+// Close gives the spool back when Run was never called.
+func (p *Push) Close() error { return p.spool.Close() }
+
+// Partitions is how far the spool is read.
+func (p *Push) Partitions() []PartitionState { return []PartitionState{p.feed.state()} }
+
+// ServeHTTP answers POST /ingest.
+func (p *Push) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.mux.ServeHTTP(w, r) }
+
+func (p *Push) ingest(w http.ResponseWriter, r *http.Request) {
+	lines, bytes, err := p.take(r)
+	if err == nil {
+		w.Header().Set("Content-Type", "application/json")
+		json.NewEncoder(w).Encode(struct { // who is gone is not told
+			Lines int64 `json:"lines"`
+			Bytes int64 `json:"bytes"`
+		}{lines, bytes})
+		return
+	}
+	answer, ok := err.(*problem)
+	if !ok {
+		answer = p.refusal(err)
+	}
+	if answer.status == http.StatusServiceUnavailable || answer.status == http.StatusRequestEntityTooLarge {
+		w.Header().Set("Connection", "close")
+	}
+	answer.write(w)
+}
+
+// take makes the lines of a request durable and says how many lines and bytes
+// they are.
+func (p *Push) take(r *http.Request) (n, size int64, err error) {
+	if r.Method != http.MethodPost {
+		wrong := problemf(http.StatusMethodNotAllowed, "lines are sent with POST")
+		wrong.header = http.Header{"Allow": {http.MethodPost}}
+		return 0, 0, wrong
+	}
+	if p.closing.Load() {
+		return 0, 0, errSpoolClosed
+	}
+	lines, n, release, err := p.bodies.read(r)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer release()
+	if err := p.spool.Append(r.Context(), lines); err != nil {
+		return 0, 0, err
+	}
+	return n, int64(len(lines)), nil
+}
+
+// refusal is the answer to an error of the spool.
+func (p *Push) refusal(err error) *problem {
+	switch {
+	case errors.Is(err, errSpoolFull):
+		return problemf(http.StatusTooManyRequests, "the spool is full until what it holds is counted; keep the lines and send them again later").retryAfter(maxWait)
+	case errors.Is(err, errSpoolClosed):
+		return problemf(http.StatusServiceUnavailable, "the daemon is shutting down; send this again when it is back").retryAfter(maxWait)
+	case errors.Is(err, errTooLarge):
+		return problemf(http.StatusRequestEntityTooLarge, "the lines are larger than the spool; send fewer at a time, or raise spool_max")
+	case errors.Is(err, errLineTooLong):
+		return problemf(http.StatusRequestEntityTooLarge, "a line is longer than %d bytes; send one record a line", maxEntry)
+	case isFull(err):
+		return problemf(http.StatusInsufficientStorage, "the disk of the spool is full, and nothing was kept; make room there, and send this again").retryAfter(maxWait)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return problemf(http.StatusServiceUnavailable, "the push was given up before it was kept").retryAfter(time.Second)
+	}
+	return problemf(http.StatusServiceUnavailable, "the spool cannot be written to, and nothing was kept; see the daemon's log, and send this again").retryAfter(maxWait)
+}
