@@ -50,14 +50,14 @@ const maxNames = 1 << 18
 // itself, so that more would only share them.
 const readers = 4
 
-// The settings of the writing connection. page_size and auto_vacuum hold for files
-// made with them. synchronous is FULL, which waits for the disk at every commit:
+// The settings of the writing connection. auto_vacuum holds for files made with it.
+// synchronous is FULL, which waits for the disk at every commit:
 // once a write is acknowledged its offsets are released, and with NORMAL a loss of
 // power could take rows back that nothing would read again. It costs one fsync for
 // each write, of which a scope has about one a second.
 var (
 	writerPragmas = []string{
-		"busy_timeout(5000)", "page_size(8192)", "auto_vacuum(INCREMENTAL)", "journal_mode(WAL)",
+		"busy_timeout(5000)", "auto_vacuum(INCREMENTAL)", "journal_mode(WAL)",
 		"synchronous(FULL)", "cache_size(-32768)", "journal_size_limit(67108864)", "foreign_keys(0)",
 	}
 	readerPragmas = []string{"busy_timeout(5000)", "query_only(1)", "cache_size(-8192)"}
@@ -94,7 +94,7 @@ func openSQLite(ctx context.Context, path string) (*sqlite, error) {
 	s.reader.SetMaxOpenConns(readers)
 	s.reader.SetMaxIdleConns(readers)
 	if err := s.migrate(ctx); err != nil {
-		return nil, errors.Join(s.explain("open", err), s.release())
+		return nil, errors.Join(err, s.release())
 	}
 	return s, nil
 }
@@ -197,8 +197,25 @@ func (s *sqlite) update(ctx context.Context, doing string, f func(*transaction) 
 // giveUp rolls back and drops the connection.
 func (s *sqlite) giveUp(err error) error {
 	_, _ = s.conn.ExecContext(context.Background(), "ROLLBACK") // nothing to roll back is fine
+	for _, st := range s.stmts {
+		_ = st.Close()
+	}
+	s.stmts = nil
 	_ = s.conn.Raw(func(any) error { return driver.ErrBadConn })
-	_ = s.conn.Close()
+	_ = s.dropConn()
+	return err
+}
+
+// dropConn closes the connection and, before it, its statements: as long as one
+// is left, SQLite keeps the file open behind a closed connection.
+func (s *sqlite) dropConn() (err error) {
+	if s.conn == nil {
+		return nil
+	}
+	for _, st := range s.stmts {
+		err = errors.Join(err, st.Close())
+	}
+	err = errors.Join(err, s.conn.Close())
 	s.conn, s.stmts = nil, nil
 	return err
 }
@@ -296,10 +313,5 @@ func (s *sqlite) Close() error {
 // release closes what is open. The last connection to go moves what is in the
 // write-ahead log into the file.
 func (s *sqlite) release() error {
-	err := s.reader.Close()
-	if s.conn != nil {
-		err = errors.Join(err, s.conn.Close())
-		s.conn, s.stmts = nil, nil
-	}
-	return errors.Join(err, s.writer.Close(), s.lock.Close())
+	return errors.Join(s.reader.Close(), s.dropConn(), s.writer.Close(), s.lock.Close())
 }
