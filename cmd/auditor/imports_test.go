@@ -19,7 +19,7 @@ var allowed = map[string][]string{
 	"aggregate":        {"aggregate/budget", "keys"},
 	"aggregate/budget": {},
 	"api":              {"aggregate", "aggregate/budget"},
-	"cmd/auditor":      {"aggregate", "aggregate/budget", "config", "ingest", "ingest/accesslog", "keys", "pipeline"},
+	"cmd/auditor":      {"aggregate", "aggregate/budget", "api", "config", "ingest", "ingest/accesslog", "keys", "pipeline", "store"},
 	"config":           {},
 	"ingest":           {},
 	"ingest/accesslog": {},

@@ -4,6 +4,7 @@
 //
 // Usage:
 //
+//	auditor run [--config auditor.yaml]
 //	auditor replay [--config auditor.yaml] [--output json|text|markdown] FILE…
 //	auditor explain [--format F] [--config auditor.yaml] [--output json|text] [FILE…]
 //	auditor check [--config auditor.yaml]
@@ -55,23 +56,35 @@ const (
 type subcommand struct {
 	name, summary string
 	run           func(ctx context.Context, p *program, args []string) (int, error)
+	grace         time.Duration // to stop by itself after an interrupt; 0: grace
 }
 
 func subcommands() []subcommand {
 	return []subcommand{
-		{"replay", "audit log files and print the report", replay},
-		{"explain", "show how each record is read, and why", explain},
-		{"check", "validate a configuration and print what is in force", check},
-		{"key", "make, mint and verify question keys", key},
-		{"version", "print the version", version},
+		{"replay", "audit log files and print the report", replay, 0},
+		{"explain", "show how each record is read, and why", explain, 0},
+		{"check", "validate a configuration and print what is in force", check, 0},
+		{"run", "count what sources bring, as it comes", runCommand, 3 * stopTime},
+		{"key", "make, mint and verify question keys", key, 0},
+		{"version", "print the version", version, 0},
 	}
 }
 
 // errUsage is a command line that cannot be read; the flag package has said why.
 var errUsage = errors.New("usage")
 
-// grace is how long a command has to stop by itself after an interrupt.
+// grace is how long most commands have to stop by themselves after an interrupt.
 const grace = time.Second
+
+// graceOf is how long the command of a command line has.
+func graceOf(args []string) time.Duration {
+	for _, c := range subcommands() {
+		if len(args) > 0 && c.name == args[0] && c.grace > 0 {
+			return c.grace
+		}
+	}
+	return grace
+}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -80,7 +93,7 @@ func main() {
 		// What waits for a pipe that says nothing cannot be told to stop.
 		select {
 		case <-done:
-		case <-time.After(grace):
+		case <-time.After(graceOf(os.Args[1:])):
 			fmt.Fprintln(os.Stderr, "auditor: interrupted")
 			os.Exit(exitFailed)
 		}

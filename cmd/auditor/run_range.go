@@ -1,0 +1,157 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/targetside/auditor/aggregate"
+	"github.com/targetside/auditor/api"
+	"github.com/targetside/auditor/store"
+)
+
+// maxRows bounds the rows that one answer is made of: about as many as are read in
+// a few seconds.
+const maxRows = 500_000
+
+// Range implements api.Reader: it reads rows and adds them up by series and point.
+func (r *reader) Range(ctx context.Context, q api.RangeQuery) (*api.Range, error) {
+	ask := store.Query{
+		Resolution: store.Resolution(q.Resolution / time.Second), From: q.From.Unix(), To: q.To.Unix(),
+		Dependency: q.Dependency, Route: q.Route, Name: q.Originator, Limit: maxRows,
+	}
+	nobody := q.Originator == "-"
+	if nobody {
+		ask.Name = ""
+	}
+	byPeer := q.By == api.ByPeer || q.Peer != ""
+	if byPeer {
+		ask.Family, ask.Name = store.ByPeer, q.Peer
+	}
+	rows, err := r.d.store.Rows(ctx, ask)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	closed, err := r.d.store.Closed(ctx)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	out := &api.Range{}
+	for _, tick := range closed {
+		if at := tickTime(tick); out.CompleteUntil.IsZero() || at.Before(out.CompleteUntil) {
+			out.CompleteUntil = at
+		}
+	}
+	snap := r.Snapshot()
+	var share aggregate.Figure
+	for i := range snap.Dependencies {
+		d := &snap.Dependencies[i]
+		share = d.ReadShare
+		out.Warming = out.Warming || d.Warming
+	}
+
+	step := int64(q.Step / time.Second)
+	if step == 0 {
+		step = ask.To - ask.From
+	}
+	whole := &sums{byPeer: byPeer, narrow: q.Route != ""}
+	series := map[[2]string]map[int64]*sums{}
+	for i := range rows {
+		row := &rows[i]
+		if nobody && row.Name != "" {
+			continue
+		}
+		back := (row.At - ask.From) / int64(ask.Resolution)
+		whole.add(row, back)
+		name := [2]string{row.Dependency}
+		switch q.By {
+		case api.ByRoute:
+			name[1] = row.Route
+		case api.ByOriginator, api.ByPeer:
+			name[1] = row.Name
+		}
+		if q.By == api.ByRoute && row.Wide {
+			continue
+		}
+		points := series[name]
+		if points == nil {
+			points = map[int64]*sums{}
+			series[name] = points
+		}
+		at := (row.At - ask.From) / step
+		if points[at] == nil {
+			points[at] = &sums{byPeer: byPeer, narrow: q.By == api.ByRoute || q.Route != ""}
+		}
+		points[at].add(row, (row.At-ask.From-at*step)/int64(ask.Resolution))
+	}
+	out.Total = whole.measure(ask.To-ask.From, share)
+	type ranked struct {
+		api.Series
+		arrivals uint64
+	}
+	var all []ranked
+	for name, points := range series {
+		x := ranked{Series: api.Series{Dependency: name[0], Name: name[1]}}
+		at := make([]int64, 0, len(points))
+		for p := range points {
+			at = append(at, p)
+		}
+		slices.Sort(at)
+		for _, p := range at {
+			m := points[p].measure(step, share)
+			x.arrivals += m.Arrivals
+			x.Points = append(x.Points, api.Point{At: time.Unix(ask.From+p*step, 0).UTC(), Measure: m})
+		}
+		all = append(all, x)
+	}
+	slices.SortFunc(all, func(a, b ranked) int {
+		return cmp.Or(cmp.Compare(b.arrivals, a.arrivals), cmp.Compare(a.Dependency, b.Dependency), cmp.Compare(a.Name, b.Name))
+	})
+	if q.MaxSeries > 0 && len(all) > q.MaxSeries {
+		out.LeftOut = len(all) - q.MaxSeries
+		all = all[:q.MaxSeries]
+	}
+	for _, x := range all {
+		out.Series = append(out.Series, x.Series)
+	}
+	return out, nil
+}
+
+// sums are the rows of one point.
+type sums struct {
+	counts         aggregate.Counts
+	wide           []*aggregate.Counts
+	byPeer, narrow bool
+}
+
+// add adds a row that lies back rows behind the beginning of the point.
+func (s *sums) add(row *store.Row, back int64) {
+	c := row.Counts.Clone()
+	if row.Wide {
+		s.wide = append(s.wide, c)
+		return
+	}
+	c.Settle(back)
+	s.counts.Merge(c)
+}
+
+func (s *sums) measure(seconds int64, share aggregate.Figure) aggregate.Measure {
+	if !s.narrow {
+		s.counts.FanOutOf(s.wide...)
+	}
+	return s.counts.Measure(seconds, share, s.byPeer)
+}
+
+// unavailable gives an error of the store the name that the API knows.
+func unavailable(err error) error {
+	switch {
+	case errors.Is(err, store.ErrTooMany):
+		return api.ErrTooMany
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	}
+	return fmt.Errorf("%w: %v", api.ErrUnavailable, err)
+}

@@ -1,0 +1,240 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/targetside/auditor/aggregate"
+	"github.com/targetside/auditor/aggregate/budget"
+	"github.com/targetside/auditor/api"
+	"github.com/targetside/auditor/pipeline"
+)
+
+// reader shows the API what the daemon knows.
+type reader struct {
+	d        *daemon
+	rows     *rowWriter
+	hash     func([]byte) [16]byte
+	snapshot atomic.Pointer[api.Snapshot]
+	fixed    api.Snapshot // what does not change
+}
+
+func newReader(d *daemon, rows *rowWriter, salt []byte) *reader {
+	v := thisBuild()
+	r := &reader{d: d, rows: rows, hash: pipeline.KeyHasher(salt), fixed: api.Snapshot{
+		Build:   api.Build{Version: v.Version, Revision: v.Revision, GoVersion: v.Go},
+		Granted: d.loaded.grants(), Policy: d.loaded.policy(),
+	}}
+	first := r.fixed
+	first.At, first.State, first.Reasons = d.now(), api.Starting, []string{"nothing was read yet"}
+	r.snapshot.Store(&first)
+	return r
+}
+
+// run takes a picture a second.
+func (r *reader) run(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			r.take()
+		}
+	}
+}
+
+// Snapshot implements api.Reader.
+func (r *reader) Snapshot() *api.Snapshot { return r.snapshot.Load() }
+
+// HashKey implements api.Reader.
+func (r *reader) HashKey(text string) [16]byte { return r.hash([]byte(text)) }
+
+// Questions implements api.Reader.
+func (r *reader) Questions(ctx context.Context, keyHash [16]byte, limit int) ([]api.Question, error) {
+	found, err := r.d.store.Questions(ctx, keyHash, limit)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	var out []api.Question
+	for _, q := range found {
+		out = append(out, api.Question{
+			KeyHash: q.KeyHash, Dependency: q.Dependency, Route: q.Route, Originator: q.Originator,
+			Peers: q.Peers, First: q.First, Last: q.Last, Arrivals: q.Arrivals,
+		})
+	}
+	return out, nil
+}
+
+func (r *reader) take() {
+	p := r.d.live.Picture()
+	s := r.fixed
+	s.At, s.StoreWrites = p.At, r.rows.distribution()
+	s.State, s.Reasons = r.d.state(p)
+	for i, src := range r.d.sources {
+		s.Sources = append(s.Sources, src.show(p, i))
+	}
+	slices.SortFunc(s.Sources, func(a, b api.Source) int { return cmp.Compare(a.Name, b.Name) })
+	share := readShare(p)
+	for i := range p.Dependencies {
+		d := &p.Dependencies[i]
+		s.Dependencies = append(s.Dependencies, api.Dependency{
+			Name: d.Name, Warming: p.Warming, CompleteUntil: tickTime(p.Closed), ReadShare: share,
+			LiveQuestions: int64(p.Stats.Live), Windows: showWindows(d.Windows), Budgets: []api.Budget{showBudget(&d.Budget)},
+			Closed: api.Counters{Total: showSums(&d.Closed), Routes: showParts(d.ClosedRoutes)},
+		})
+	}
+	r.snapshot.Store(&s)
+}
+
+// state says what the instance can do.
+func (d *daemon) state(p *pipeline.Picture) (api.State, []string) {
+	var reasons []string
+	standby := len(d.sources) > 0
+	for _, s := range d.sources {
+		standby = standby && s.standby()
+	}
+	switch {
+	case p.StoreErr != nil:
+		return api.StoreUnavailable, []string{p.StoreErr.Error()}
+	case standby:
+		return api.Standby, []string{"another instance reads the sources"}
+	case p.Scopes == 0:
+		return api.Starting, []string{"no partition is assigned yet"}
+	case p.Rebuilding:
+		return api.Rebuilding, []string{"records are read again that the ledger has to know"}
+	case p.Warming:
+		return api.Warming, []string{fmt.Sprintf("questions asked before the first record are not known; that takes %v", 2*d.loaded.Keys.Horizon)}
+	}
+	return api.Ready, reasons
+}
+
+func tickTime(tick int64) time.Time {
+	if tick == math.MinInt64 {
+		return time.Time{}
+	}
+	return time.Unix(tick, 0).UTC()
+}
+
+// readShare is records read / (read + quarantined + lost).
+func readShare(p *pipeline.Picture) aggregate.Figure {
+	var read, lost uint64
+	for i := range p.Sources {
+		c := &p.Sources[i]
+		bad := sumOf(c.Quarantined)
+		read += c.Lines - min(bad, c.Lines)
+		lost += bad + c.Gap
+	}
+	return aggregate.Share(read, read+lost)
+}
+
+func sumOf(m map[string]uint64) (n uint64) {
+	for _, x := range m {
+		n += x
+	}
+	return n
+}
+
+func showWindows(in []pipeline.LiveWindow) (out []api.Window) {
+	for i := range in {
+		w := &in[i]
+		out = append(out, api.Window{
+			Length: w.Length, From: tickTime(w.From), To: tickTime(w.To), Total: showSums(&w.Total),
+			Routes: showParts(w.Routes), Originators: showParts(w.Originators), Peers: showParts(w.Peers),
+		})
+	}
+	return out
+}
+
+func showParts(in []pipeline.LivePart) (out []api.Part) {
+	for i := range in {
+		out = append(out, api.Part{Name: in[i].Name, Sums: showSums(&in[i].Totals)})
+	}
+	return out
+}
+
+func showSums(t *aggregate.Totals) api.Sums {
+	return api.Sums{
+		Arrivals: t.Arrivals, Verified: t.Verified, Claimed: t.Claimed, Unattributable: t.Unattributable,
+		Originals: t.Originals, Repeats: t.Repeats, Reopened: t.Reopened,
+		Answers: t.Answers, DeadAnswers: t.DeadAnswers, Visible: t.Visible, Success: t.Success, Good: t.Good,
+		Refused: t.Refused, Expired: t.Expired,
+		UndeliveredAnswer: t.UndeliveredAnswer, DuringResponse: t.DuringResponse, BeforeResponse: t.BeforeResponse, UnknownPoint: t.UnknownPoint,
+		RetryAsked: t.RetryAsked, RetryReturned: t.RetryReturned, RetryEarly: t.RetryEarly,
+		StaleArrivals: t.StaleArrivals, Overspent: t.Overspent, NotDecremented: t.NotDecremented, Increased: t.Increased,
+		AfterGone: t.AfterGone, AfterError: t.AfterError, AfterOverload: t.AfterOverload, AfterSuccess: t.AfterSuccess, AfterInFlight: t.AfterInFlight,
+		DeadSeconds: t.DeadSeconds, BusySeconds: t.BusySeconds, RepeatSeconds: t.RepeatSeconds,
+	}
+}
+
+func showBudget(b *pipeline.LiveBudget) api.Budget {
+	out := api.Budget{Model: "ratio", From: tickTime(b.From), To: tickTime(b.To)}
+	if b.Some {
+		out.Allowance, out.Spent, out.Consumed = aggregate.Number(b.Allowance), aggregate.Number(b.Spent), aggregate.Number(b.Consumed)
+		out.ConsumedHigh, out.State = aggregate.Number(b.High), b.State
+		if b.Slope > 0 && b.Consumed < 1 && b.State != budget.Exhausted {
+			out.ExhaustsIn = aggregate.Number((1 - b.Consumed) / b.Slope)
+		}
+	}
+	if b.Peak > 0 {
+		out.PeakConsumed = aggregate.Number(b.Peak)
+	}
+	if b.Exhausted != 0 {
+		out.ExhaustedAt = tickTime(b.Exhausted)
+	}
+	return out
+}
+
+// grants are the retry budgets of the configuration.
+func (l *loaded) grants() []api.Grant {
+	b := &l.Budget
+	grant := func(route string, ratio, floor float64, clients int) api.Grant {
+		return api.Grant{
+			Route: route, Model: b.Model, Ratio: ratio, FloorPerSecond: floor, Clients: clients, Window: b.Window,
+			Low: b.Low, CoverageFloor: b.CoverageFloor, MinArrivals: b.MinArrivals,
+		}
+	}
+	out := []api.Grant{grant("", b.Ratio, b.FloorPerSecond, b.Clients)}
+	for route, r := range b.Routes {
+		out = append(out, grant(route, r.Ratio, r.FloorPerSecond, r.Clients))
+	}
+	slices.SortFunc(out, func(a, b api.Grant) int { return cmp.Compare(a.Route, b.Route) })
+	return out
+}
+
+// policy is what is declared, nil if nothing is.
+func (l *loaded) policy() *api.Policy {
+	d := &l.Declared
+	p := &api.Policy{
+		Chosen: d.Chosen, Deadline: d.Deadline, CapacityPerSecond: d.CapacityPerSecond, OfferedPerSecond: d.OfferedPerSecond,
+		Queue: d.Queue, DrainPerSecond: d.DrainPerSecond, Service: d.Service,
+	}
+	worst := 1.0
+	for _, y := range d.Layers {
+		p.Layers = append(p.Layers, api.Layer{
+			Name: y.Name, Attempts: y.Attempts, Retries: y.Retries, Budget: y.Budget,
+			Timeout: y.Timeout, Backoff: y.Backoff, HonoursRetryAfter: y.HonoursRetryAfter,
+		})
+		switch {
+		case y.Attempts != nil:
+			worst *= float64(*y.Attempts)
+		case y.Retries != nil:
+			worst *= float64(*y.Retries + 1)
+		case y.Budget != nil:
+			worst *= 1 + *y.Budget
+		}
+	}
+	if len(d.Layers) > 0 {
+		p.WorstCase = aggregate.Number(worst)
+	}
+	if d.OfferedPerSecond > 0 && d.CapacityPerSecond > 0 {
+		p.Affordable = aggregate.Number(d.CapacityPerSecond / d.OfferedPerSecond)
+	}
+	return p
+}

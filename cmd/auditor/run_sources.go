@@ -1,0 +1,178 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/targetside/auditor/aggregate"
+	"github.com/targetside/auditor/api"
+	"github.com/targetside/auditor/config"
+	"github.com/targetside/auditor/ingest"
+	"github.com/targetside/auditor/pipeline"
+)
+
+// source is one source of the configuration while the daemon runs.
+type source struct {
+	name, kind, dependency string
+	reads                  reads
+}
+
+// reads is what every source of package ingest can do.
+type reads interface {
+	Run(ctx context.Context, h ingest.Handler) error
+	Partitions() []ingest.PartitionState
+}
+
+func (s *source) Run(ctx context.Context, h ingest.Handler) error { return s.reads.Run(ctx, h) }
+
+// standby says that another instance reads what this one would.
+func (s *source) standby() bool {
+	k, ok := s.reads.(*ingest.Kafka)
+	return ok && k.Standby()
+}
+
+// openSources prepares the sources; none of them reads yet.
+func (l *loaded) openSources(positions ingest.Positions, log *slog.Logger) (out []source, err error) {
+	for i := range l.Sources {
+		s := &l.Sources[i]
+		src := source{dependency: l.Dependency.Name}
+		switch {
+		case s.Kafka != nil:
+			src.name, src.kind = s.Kafka.Topics[0], "kafka"
+			src.reads, err = openKafka(i, s.Kafka, log)
+		case s.File != nil:
+			src.name, src.kind = s.File.Paths[0], "file"
+			if !s.File.Follow {
+				return nil, fmt.Errorf("sources[%d].file.follow is false: auditor replay reads files that are complete, auditor run follows them", i)
+			}
+			src.reads, err = ingest.NewFollow(ingest.FollowConfig{Source: i, Paths: s.File.Paths, Positions: positions, Logger: log})
+		default:
+			src.name, src.kind = s.HTTP.Listen, "http"
+			src.reads, err = ingest.NewPush(ingest.PushConfig{
+				Source: i, Listen: s.HTTP.Listen, Logger: log,
+				Spool: ingest.SpoolConfig{Dir: s.HTTP.Spool, Max: int64(s.HTTP.SpoolMax), Logger: log},
+			})
+		}
+		if err != nil {
+			return nil, fmt.Errorf("sources[%d]: %w", i, err)
+		}
+		out = append(out, src)
+	}
+	return out, nil
+}
+
+func openKafka(i int, k *config.Kafka, log *slog.Logger) (*ingest.Kafka, error) {
+	if k.Exchange != nil {
+		return nil, errors.New("kafka.exchange: this version reads an un-keyed topic in one instance only: leave it out")
+	}
+	c := ingest.KafkaConfig{Source: i, Brokers: k.Brokers, Topics: k.Topics, Group: k.Group, Keyed: k.Keyed, Log: log}
+	if k.Start == "last" {
+		c.Start = ingest.KafkaLast
+	}
+	var err error
+	if k.TLS != nil {
+		if c.TLS, err = clientTLS(k.TLS); err != nil {
+			return nil, err
+		}
+	}
+	if k.SASL != nil {
+		password := string(k.SASL.Password.Bytes())
+		if k.SASL.PasswordFile != "" {
+			b, err := os.ReadFile(k.SASL.PasswordFile)
+			if err != nil {
+				return nil, fmt.Errorf("kafka.sasl.password_file: %w", err)
+			}
+			password = strings.TrimRight(string(b), "\r\n")
+		}
+		c.SASL = &ingest.KafkaSASL{Mechanism: k.SASL.Mechanism, Username: k.SASL.Username, Password: password}
+	}
+	return ingest.NewKafka(c)
+}
+
+func clientTLS(t *config.ClientTLS) (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
+	if t.CAFile != "" {
+		pem, err := os.ReadFile(t.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("tls.ca_file: %w", err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("tls.ca_file %s holds no certificate", t.CAFile)
+		}
+	}
+	if t.CertFile != "" {
+		pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("tls.cert_file: %w", err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return c, nil
+}
+
+func (l *loaded) apiOptions(log *slog.Logger) (api.Options, error) {
+	o := api.Options{Log: log, Insecure: l.API.Insecure, Retention: map[time.Duration]time.Duration{}}
+	for name, resolution := range map[string]time.Duration{"1s": time.Second, "10s": 10 * time.Second, "1m": time.Minute, "1h": time.Hour} {
+		o.Retention[resolution] = l.Store.Retention[name]
+	}
+	for _, t := range l.API.Tokens {
+		o.Tokens = append(o.Tokens, t.Bytes())
+	}
+	if t := l.API.TLS; t != nil {
+		o.TLS = &api.TLS{CertFile: t.CertFile, KeyFile: t.KeyFile, ClientCAFile: t.ClientCAFile}
+	}
+	return o, nil
+}
+
+// show is the source as the API shows it; number is its place in the picture.
+func (s *source) show(p *pipeline.Picture, number int) api.Source {
+	c := &p.Sources[number]
+	out := api.Source{
+		Name: s.name, Kind: s.kind, Dependency: s.dependency, State: "reading",
+		Ignored: sumOf(c.Ignored), Quarantined: c.Quarantined, GapRecords: c.Gap,
+	}
+	out.Counted = c.Lines - min(c.Lines, out.Ignored+sumOf(c.Quarantined))
+	counted := map[string]*pipeline.LivePartition{}
+	for i := range p.Partitions {
+		if x := &p.Partitions[i]; x.Source == number {
+			counted[x.Name] = x
+		}
+	}
+	if s.standby() {
+		out.State = "standby"
+	}
+	idle := true
+	for _, st := range s.reads.Partitions() {
+		part := api.Partition{Name: st.Partition.Name, State: "reading", Next: st.Next, Committed: st.Committed, Lag: st.Lag()}
+		if x := counted[st.Partition.Name]; x != nil {
+			if x.Watermark != math.MinInt64 {
+				part.Watermark = time.Unix(0, x.Watermark).UTC()
+				part.LagSeconds = aggregate.Number(max(0, p.At.Sub(part.Watermark).Seconds()))
+			}
+			if x.AtEnd {
+				part.State = "idle"
+			} else {
+				idle = false
+			}
+		}
+		if st.Err != nil {
+			part.State, out.State = "failed", "failed"
+			out.Error = cmp.Or(out.Error, st.Partition.Name+": "+st.Err.Error())
+		}
+		out.Partitions = append(out.Partitions, part)
+	}
+	if out.State == "reading" && idle && len(out.Partitions) > 0 {
+		out.State = "idle"
+	}
+	return out
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/targetside/auditor/api"
+	"github.com/targetside/auditor/pipeline"
+	"github.com/targetside/auditor/store"
+)
+
+// rowWriter gives the pipeline's rows to the store, and knows how long that took.
+type rowWriter struct {
+	store store.Store
+
+	mu    sync.Mutex
+	times api.Distribution
+}
+
+// Write implements pipeline.Writer.
+func (w *rowWriter) Write(ctx context.Context, in *pipeline.Written) error {
+	out := &store.Write{Scope: in.Scope, Rules: in.Rules, Closed: in.Closed}
+	for _, r := range in.Rows {
+		row := store.Row{
+			At: r.At, Scope: in.Scope, LateBlock: store.OnTime, Dependency: r.Dependency, Route: r.Route, Name: r.Name,
+			Wide: r.Wide, Rules: in.Rules, Version: r.Version, Counts: r.Counts,
+		}
+		if r.ByPeer {
+			row.Family = store.ByPeer
+		}
+		if r.Late != 0 {
+			row.LateBlock = r.Late
+		}
+		out.Rows = append(out.Rows, row)
+	}
+	for _, c := range in.Counted {
+		out.Counted = append(out.Counted, store.Range(c))
+	}
+	start := time.Now()
+	err := w.store.Write(ctx, out)
+	w.took(time.Since(start).Seconds())
+	return err
+}
+
+// NextRules implements pipeline.Writer.
+func (w *rowWriter) NextRules(ctx context.Context, scope string) (uint32, error) {
+	return w.store.NextRules(ctx, scope)
+}
+
+func (w *rowWriter) took(seconds float64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	d := &w.times
+	if d.Buckets == nil {
+		for _, upper := range api.StoreWriteBounds {
+			d.Buckets = append(d.Buckets, api.Bucket{Upper: upper})
+		}
+	}
+	d.Count++
+	d.Sum += seconds
+	for i := range d.Buckets {
+		if seconds <= d.Buckets[i].Upper {
+			d.Buckets[i].N++
+			return
+		}
+	}
+}
+
+// distribution is a copy of the times that writes took.
+func (w *rowWriter) distribution() api.Distribution {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	d := w.times
+	d.Buckets = append([]api.Bucket(nil), d.Buckets...)
+	return d
+}
