@@ -103,8 +103,9 @@ func stormSnapshot() *Snapshot {
 			},
 			WorstCase: aggregate.Number(2.5), Affordable: aggregate.Number(2), Findings: []string{"two layers retry"},
 		},
+		LiveQuestions: 4321,
 		Dependencies: []Dependency{{
-			Name: "inventory", CompleteUntil: noon.Add(-time.Minute), ReadShare: aggregate.Share(99, 100), LiveQuestions: 4321, SampleBits: 1,
+			Name: "inventory", CompleteUntil: noon.Add(-time.Minute), ReadShare: aggregate.Share(99, 100), SampleBits: 1,
 			Windows: []Window{w(10 * time.Second), w(time.Minute), w(5 * time.Minute)},
 			Budgets: []Budget{
 				{Model: "ratio", From: noon.Add(-10 * time.Second), To: noon, Allowance: aggregate.Number(60), Spent: aggregate.Number(600),

@@ -64,7 +64,7 @@ func newFamilies() *families {
 		visibility:    gauge("auditor_response_visibility_ratio", "Share of the last minute's records that can show a departure.", "dependency"),
 		consumed:      gauge("auditor_retry_budget_consumed_ratio", "Repeats as a share of those allowed; high takes all unattributable arrivals for repeats.", "dependency", "model", "bound"),
 		exhaustsIn:    gauge("auditor_retry_budget_exhausts_in_seconds", "Time until the retry budget is spent at the present slope.", "dependency", "model"),
-		live:          gauge("auditor_live_questions", "Questions that are remembered.", "dependency"),
+		live:          gauge("auditor_live_questions", "Questions that are remembered."),
 		sampling:      gauge("auditor_sampling_ratio", "Share of questions that is followed.", "dependency"),
 
 		records:     counter("auditor_records_total", "Records read, by outcome: counted, ignored, duplicate or quarantined.", "source", "outcome"),

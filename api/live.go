@@ -10,7 +10,8 @@ import (
 // summaryAnswer is what is live, dependency by dependency.
 type summaryAnswer struct {
 	Meta
-	Dependencies []dependencyAnswer `json:"dependencies"`
+	LiveQuestions int64              `json:"live_questions"`
+	Dependencies  []dependencyAnswer `json:"dependencies"`
 }
 
 type dependencyAnswer struct {
@@ -20,7 +21,6 @@ type dependencyAnswer struct {
 	ReadShare     aggregate.Figure `json:"read_share"`
 	Sampling      *Sampling        `json:"sampling"`
 	ScopeSplit    bool             `json:"scope_split"`
-	LiveQuestions int64            `json:"live_questions"`
 	Windows       []windowAnswer   `json:"windows"`
 	Budgets       []budgetAnswer   `json:"budgets"`
 }
@@ -38,11 +38,11 @@ func (s *Server) summary(_ *http.Request, snap *Snapshot, p *params) (any, error
 }
 
 func newSummary(snap *Snapshot, deps []*Dependency) summaryAnswer {
-	a := summaryAnswer{Meta: liveMeta(snap, deps), Dependencies: []dependencyAnswer{}}
+	a := summaryAnswer{Meta: liveMeta(snap, deps), LiveQuestions: snap.LiveQuestions, Dependencies: []dependencyAnswer{}}
 	for _, d := range deps {
 		x := dependencyAnswer{
 			Dependency: d.Name, Warming: d.Warming || snap.State == Warming, CompleteUntil: instant(d.CompleteUntil), ReadShare: d.ReadShare,
-			ScopeSplit: d.ScopeSplit, LiveQuestions: d.LiveQuestions, Windows: []windowAnswer{}, Budgets: []budgetAnswer{},
+			ScopeSplit: d.ScopeSplit, Windows: []windowAnswer{}, Budgets: []budgetAnswer{},
 		}
 		for i := range d.Windows {
 			w := &d.Windows[i]

@@ -63,12 +63,13 @@ type Snapshot struct {
 	// people: "access-logs/3 has no owner". No keys, no tokens.
 	Reasons []string
 
-	Build        Build
-	Dependencies []Dependency // by name; those of standby scopes left out
-	Sources      []Source     // by name
-	Granted      []Grant      // the retry budget of every dependency (its Route is empty), and those of single routes
-	Policy       *Policy      // nil: none is declared
-	StoreWrites  Distribution // seconds that writes to the store took, failed ones too; buckets as StoreWriteBounds
+	Build         Build
+	Dependencies  []Dependency // by name; those of standby scopes left out
+	Sources       []Source     // by name
+	Granted       []Grant      // the retry budget of every dependency (its Route is empty), and those of single routes
+	Policy        *Policy      // nil: none is declared
+	LiveQuestions int64        // questions that are remembered, of all dependencies
+	StoreWrites   Distribution // seconds that writes to the store took, failed ones too; buckets as StoreWriteBounds
 }
 
 // Build says what program this is.
@@ -91,8 +92,7 @@ type Dependency struct {
 	SampleBits int
 	// ScopeSplit says that one question was seen in two scopes: amplification
 	// reads low.
-	ScopeSplit    bool
-	LiveQuestions int64
+	ScopeSplit bool
 
 	// Windows are of log time and end with the newest second: 10 s, 1 min and
 	// 5 min. A window that cannot be filled yet is here all the same: its From

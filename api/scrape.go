@@ -28,6 +28,7 @@ func (x *scrape) snapshot(s *Snapshot) {
 			x.ratio(x.declaredWorst, s.Policy.WorstCase, name)
 		}
 	}
+	x.put(x.live, float64(s.LiveQuestions))
 	for i := range s.Sources {
 		src := &s.Sources[i]
 		x.source(x.admit("source", src.Name, mostSources), src)
@@ -85,7 +86,6 @@ func (x *scrape) route(dep, route string, s *Sums) {
 
 // gauges exports the gauges of a dependency.
 func (x *scrape) gauges(dep string, d *Dependency) {
-	x.put(x.live, float64(d.LiveQuestions), dep)
 	x.put(x.sampling, math.Ldexp(1, -max(0, d.SampleBits)), dep)
 	x.ratio(x.readShare, d.ReadShare, dep)
 	for i := range d.Windows {

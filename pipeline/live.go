@@ -39,7 +39,7 @@ type Live struct {
 	scopes map[string]*scope
 	format []string // by source, once it is known
 
-	gauges map[string]*gauge // by dependency; of whoever takes pictures
+	gauges map[routeName]*gauge // of dependencies and routes; of whoever takes pictures
 }
 
 // LiveConfig says how a daemon counts.
@@ -74,7 +74,6 @@ func NewLive(cfg LiveConfig) (*Live, error) {
 	shared, extra := newShared(c, aggregate.Config{
 		Horizon: int64(c.Horizon), Lateness: int64(c.Lateness), Live: true,
 		Views: []aggregate.View{{ByRoute: true, ByOriginator: true, Every: 1}, {ByRoute: true, ByPeer: true, Every: 1}},
-		Worst: c.Worst, KeyHash: KeyHasher(c.Salt),
 	})
 	shared.offsetBlock = cmp.Or(cfg.offsetBlock, offsetBlock)
 	for i := range c.Sources {
@@ -83,7 +82,7 @@ func NewLive(cfg LiveConfig) (*Live, error) {
 	readers := runtime.GOMAXPROCS(0)
 	l := &Live{
 		cfg: &cfg, shared: shared, extra: extra, reg: newRegistry(readers, c.Routes.Max, c.Peers.Max),
-		decoders: make(chan *decoder, readers), scopes: map[string]*scope{}, gauges: map[string]*gauge{}, format: make([]string, len(c.Sources)),
+		decoders: make(chan *decoder, readers), scopes: map[string]*scope{}, gauges: map[routeName]*gauge{}, format: make([]string, len(c.Sources)),
 	}
 	for i := range readers {
 		own := *shared

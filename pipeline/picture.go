@@ -16,12 +16,16 @@ type Picture struct {
 	Dependencies []LiveDependency // by name
 	Partitions   []LivePartition  // by name
 	Sources      []SourceCounts   // by source
-	Stats        aggregate.Stats  // sums over the scopes
-	Scopes       int
-	Rebuilding   bool  // some rows are made anew, which are stored already
-	Warming      bool  // what was asked before the first record is not known
-	Closed       int64 // the first tick that is not closed in every scope; math.MinInt64: none is
-	StoreErr     error // why the latest write failed
+	// Stats are by source. Those of a scope that several sources feed cannot be told
+	// apart; they are in Shared.
+	Stats      []aggregate.Stats
+	Shared     aggregate.Stats
+	Live       int // questions remembered
+	Scopes     int
+	Rebuilding bool  // some rows are made anew, which are stored already
+	Warming    bool  // what was asked before the first record is not known
+	Closed     int64 // the first tick that is not closed in every scope; math.MinInt64: none is
+	StoreErr   error // why the latest write failed
 }
 
 // LivePartition is one partition of a scope.
@@ -37,7 +41,9 @@ type LivePartition struct {
 type LiveDependency struct {
 	Name    string
 	Windows []LiveWindow // by WindowLengths
-	Budget  LiveBudget
+	// Budgets are the dependency's, with an empty Route, and those of routes that
+	// have one of their own.
+	Budgets []LiveBudget
 	// Closed counts the closed ticks that were stored first by this process.
 	Closed       aggregate.Totals
 	ClosedRoutes []LivePart
@@ -60,6 +66,7 @@ type LivePart struct {
 
 // LiveBudget is the reading of a retry budget over its window.
 type LiveBudget struct {
+	Route    string
 	From, To int64
 	budget.Reading
 	Some      bool    // there is a reading
@@ -133,26 +140,37 @@ func sumInto(m map[string]*aggregate.Sums, name string, s *aggregate.Sums) {
 // addSheets adds the last seconds of a scope's windows.
 func addSheets(sheets map[string]*sheet, w *windows, seconds int64, n *names) {
 	first := w.first()
-	for k, s := range w.sum(seconds) {
-		of := k.of
-		if k.kind == ofRoute {
-			of = k.id
-		}
-		dep, route := n.Route(of)
-		x := sheets[dep]
-		if x == nil {
+	of := func(route int) (x *sheet, name string) {
+		dep, name := n.Route(uint16(route))
+		if x = sheets[dep]; x == nil {
 			x = newSheet()
 			sheets[dep] = x
 		}
 		x.first, x.to = min(x.first, first), max(x.to, w.head+1)
-		switch k.kind {
-		case ofRoute:
+		return x, name
+	}
+	sum := w.sum(seconds)
+	for route, s := range sum.routes {
+		if s != nil {
+			x, name := of(route)
 			x.total.Merge(s)
-			sumInto(x.routes, route, s)
-		case ofOriginator:
-			sumInto(x.originators, n.Originator(k.id), s)
-		default:
-			sumInto(x.peers, n.Peer(uint8(k.id)), s)
+			sumInto(x.routes, name, s)
+		}
+	}
+	for home, list := range sum.originators {
+		for i, s := range list {
+			if s != nil {
+				x, _ := of(home)
+				sumInto(x.originators, n.Originator(uint16(i)), s)
+			}
+		}
+	}
+	for home, list := range sum.peers {
+		for i, s := range list {
+			if s != nil {
+				x, _ := of(home)
+				sumInto(x.peers, n.Peer(uint8(i)), s)
+			}
 		}
 	}
 }
@@ -169,7 +187,10 @@ func parts(m map[string]*aggregate.Sums) []LivePart {
 // the readings of pictures.
 func (l *Live) Picture() *Picture {
 	n := l.names()
-	p := &Picture{At: l.cfg.Clock(), Closed: math.MaxInt64, Sources: make([]SourceCounts, len(l.cfg.Sources))}
+	p := &Picture{
+		At: l.cfg.Clock(), Closed: math.MaxInt64, Sources: make([]SourceCounts, len(l.cfg.Sources)),
+		Stats: make([]aggregate.Stats, len(l.cfg.Sources)),
+	}
 	for i := range p.Sources {
 		p.Sources[i] = *newSourceCounts()
 	}
@@ -181,7 +202,10 @@ func (l *Live) Picture() *Picture {
 	totals := map[string]*sheet{}
 	for _, s := range l.all() {
 		s.mu.Lock()
-		s.picture(p)
+		if !s.picture(p) {
+			s.mu.Unlock()
+			continue
+		}
 		for i, length := range WindowLengths {
 			addSheets(windows[i], s.windows, int64(length/time.Second), n)
 		}
@@ -218,10 +242,14 @@ func (l *Live) Picture() *Picture {
 			})
 		}
 		if x := spent[name]; x != nil {
-			if l.gauges[name] == nil {
-				l.gauges[name] = new(gauge)
+			d.Budgets = append(d.Budgets, l.gauge(name, "").read(&l.cfg.Budget, x.total.Totals(), x.first, x.to))
+			for _, route := range sortedKeys(l.cfg.RouteBudgets) {
+				if s := x.routes[route]; s != nil {
+					b := l.gauge(name, route).read(l.cfg.RouteBudgets[route], s.Totals(), x.first, x.to)
+					b.Route = route
+					d.Budgets = append(d.Budgets, b)
+				}
 			}
-			d.Budget = l.gauges[name].read(&l.cfg.Budget, x.total.Totals(), x.first, x.to)
 		}
 		if x := totals[name]; x != nil {
 			d.Closed, d.ClosedRoutes = x.total.Totals(), parts(x.routes)
@@ -232,17 +260,23 @@ func (l *Live) Picture() *Picture {
 	return p
 }
 
-// picture adds what is known of a scope, with its lock.
-func (s *scope) picture(p *Picture) {
-	p.Scopes++
-	p.Closed = min(p.Closed, s.closed)
-	p.Rebuilding = p.Rebuilding || s.closed < s.emitFrom
-	p.Warming = p.Warming || s.cold || s.closed < s.warm
-	if s.storeErr != nil {
-		p.StoreErr = s.storeErr
+func (l *Live) gauge(dependency, route string) *gauge {
+	k := routeName{dependency, route}
+	if l.gauges[k] == nil {
+		l.gauges[k] = new(gauge)
 	}
-	for _, st := range s.stats {
-		p.Stats.Add(st)
+	return l.gauges[k]
+}
+
+// picture adds what is known of a scope, with its lock. A scope without a partition
+// is another instance's now: of that nothing is said.
+func (s *scope) picture(p *Picture) bool {
+	source, shared, some := 0, false, false
+	for _, x := range s.parts {
+		if x.assigned {
+			shared = shared || some && source != x.Source
+			source, some = x.Source, true
+		}
 	}
 	for i, c := range s.windows.sources {
 		p.Sources[i].add(c)
@@ -253,4 +287,27 @@ func (s *scope) picture(p *Picture) {
 			Next: x.next, Committed: x.left.Offset, Watermark: x.mark,
 		})
 	}
+	if !some {
+		return false
+	}
+	p.Scopes++
+	p.Closed = min(p.Closed, s.closed)
+	p.Rebuilding = p.Rebuilding || s.closed < s.emitFrom
+	p.Warming = p.Warming || s.cold || s.closed < s.warm
+	if s.storeErr != nil {
+		p.StoreErr = s.storeErr
+	}
+	stats := &p.Stats[source]
+	if shared {
+		stats = &p.Shared
+	}
+	for _, st := range s.stats {
+		p.Live += st.Live
+		stats.Duplicates += st.Duplicates
+		stats.Undecidable += st.Undecidable
+		stats.Late += st.Late
+		stats.Clamped += st.Clamped
+		stats.Interim += st.Interim
+	}
+	return true
 }

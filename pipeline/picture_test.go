@@ -42,8 +42,8 @@ func TestAPictureShowsWhatWasReadASecondAgo(t *testing.T) {
 		if len(w.Routes) != 1 || w.Routes[0].Name != "GET /seats/{id}" || len(w.Peers) != 1 || w.Peers[0].Name != "bff" || w.Originators[0].Name != "claimed:my_id" {
 			t.Errorf("parts are %+v %+v %+v", w.Routes, w.Peers, w.Originators)
 		}
-		if !d.Budget.Some || d.Budget.Consumed < 9.9 || d.Budget.State != "blind" {
-			t.Errorf("of the budget is said %+v", d.Budget)
+		if len(d.Budgets) != 1 || !d.Budgets[0].Some || d.Budgets[0].Consumed < 9.9 || d.Budgets[0].State != "blind" {
+			t.Errorf("of the budget is said %+v", d.Budgets)
 		}
 		if d.Closed.Arrivals != 0 || !p.Warming {
 			t.Errorf("closed ticks have %+v, warming %v", d.Closed, p.Warming)

@@ -190,11 +190,7 @@ func (s *scope) advance(p *livePart, b *ingest.Batch, out *batch, d *decoder) er
 		p.sent = append(p.sent, b.Offset)
 		s.windows.read(p.Source, out)
 	}
-	if n := len(s.counted); n > 0 && s.counted[n-1].Partition == p.Name && s.counted[n-1].To == b.Offset {
-		s.counted[n-1].To = b.Next
-	} else if b.Next > b.Offset && len(b.Data) > 0 {
-		s.counted = append(s.counted, Range{p.Name, b.Offset, b.Next})
-	}
+	s.count(p, b)
 	s.windows.lost(p.Source, b.Gap, b.Empty)
 	job.to = s.closeable(now)
 	s.mu.Unlock()
@@ -202,6 +198,23 @@ func (s *scope) advance(p *livePart, b *ingest.Batch, out *batch, d *decoder) er
 		s.send(job)
 	}
 	return nil
+}
+
+// count notes which offsets were counted.
+func (s *scope) count(p *livePart, b *ingest.Batch) {
+	if b.Next == b.Offset || len(b.Data) == 0 {
+		return
+	}
+	for i := len(s.counted) - 1; i >= 0; i-- {
+		if r := &s.counted[i]; r.Partition == p.Name {
+			if r.To == b.Offset {
+				r.To = b.Next
+				return
+			}
+			break
+		}
+	}
+	s.counted = append(s.counted, Range{p.Name, b.Offset, b.Next})
 }
 
 // atEnd says that there is nothing more to read anywhere.

@@ -11,22 +11,19 @@ import (
 // its records do.
 type windows struct {
 	head    int64 // the newest second with a record
-	seconds map[int64]map[partKey]*aggregate.Sums
+	seconds map[int64]*liveSecond
 	sources map[int]*SourceCounts
 }
 
-// partKey is a route, or an originator or peer of the dependency of a route. In
-// these id is the smallest number of a route of that dependency.
-type partKey struct {
-	kind   uint8
-	id, of uint16
+// liveSecond is one second. Originators and peers are of a dependency, for which
+// the first of its routes stands.
+type liveSecond struct {
+	routes             []*aggregate.Sums
+	originators, peers sumsBy
 }
 
-const (
-	ofRoute uint8 = iota
-	ofOriginator
-	ofPeer
-)
+// sumsBy is sums by a dependency's first route, and then by originator or peer.
+type sumsBy [][]*aggregate.Sums
 
 // WindowLengths are the windows of a picture.
 var WindowLengths = [...]time.Duration{10 * time.Second, time.Minute, 5 * time.Minute}
@@ -34,12 +31,32 @@ var WindowLengths = [...]time.Duration{10 * time.Second, time.Minute, 5 * time.M
 const longestWindow = int64(300)
 
 func newWindows() *windows {
-	return &windows{head: noTick, seconds: map[int64]map[partKey]*aggregate.Sums{}, sources: map[int]*SourceCounts{}}
+	return &windows{head: noTick, seconds: map[int64]*liveSecond{}, sources: map[int]*SourceCounts{}}
+}
+
+// sumsAt is the element of a list, made if it is not there.
+func sumsAt(list *[]*aggregate.Sums, i int) *aggregate.Sums {
+	for i >= len(*list) {
+		*list = append(*list, nil)
+	}
+	if (*list)[i] == nil {
+		(*list)[i] = new(aggregate.Sums)
+	}
+	return (*list)[i]
+}
+
+func (g *sumsBy) at(dep, i int) *aggregate.Sums {
+	for dep >= len(*g) {
+		*g = append(*g, nil)
+	}
+	return sumsAt(&(*g)[dep], i)
 }
 
 // add takes beats; homes are, by route, the first of its dependency. What is older
-// older than the longest window is in no picture any more.
+// than the longest window is in no picture any more.
 func (w *windows) add(beats []aggregate.Beat, homes []uint16) {
+	var at int64
+	var sec *liveSecond
 	for i := range beats {
 		b := &beats[i]
 		if b.Second > w.head {
@@ -47,20 +64,17 @@ func (w *windows) add(beats []aggregate.Beat, homes []uint16) {
 		} else if b.Second <= w.head-longestWindow {
 			continue
 		}
-		parts := w.seconds[b.Second]
-		if parts == nil {
-			parts = map[partKey]*aggregate.Sums{}
-			w.seconds[b.Second] = parts
-		}
-		dep := homes[b.Dims.Route]
-		for _, k := range [...]partKey{{ofRoute, b.Dims.Route, 0}, {ofOriginator, b.Dims.Originator, dep}, {ofPeer, uint16(b.Dims.Peer), dep}} {
-			s := parts[k]
-			if s == nil {
-				s = new(aggregate.Sums)
-				parts[k] = s
+		if sec == nil || at != b.Second {
+			if at, sec = b.Second, w.seconds[b.Second]; sec == nil {
+				sec = new(liveSecond)
+				w.seconds[at] = sec
 			}
-			s.Add(b)
 		}
+		route := int(b.Dims.Route)
+		home := int(homes[route])
+		sumsAt(&sec.routes, route).Add(b)
+		sec.originators.at(home, int(b.Dims.Originator)).Add(b)
+		sec.peers.at(home, int(b.Dims.Peer)).Add(b)
 	}
 }
 
@@ -77,18 +91,38 @@ func (w *windows) slide(to int64) {
 	}
 }
 
-// sum adds up the last seconds by part.
-func (w *windows) sum(seconds int64) map[partKey]*aggregate.Sums {
-	out := map[partKey]*aggregate.Sums{}
+// sum adds up the last seconds.
+func (w *windows) sum(seconds int64) *liveSecond {
+	out := new(liveSecond)
 	for at := w.head - seconds + 1; at <= w.head; at++ {
-		for k, s := range w.seconds[at] {
-			if out[k] == nil {
-				out[k] = new(aggregate.Sums)
-			}
-			out[k].Merge(s)
+		sec := w.seconds[at]
+		if sec == nil {
+			continue
 		}
+		mergeSums(&out.routes, sec.routes)
+		out.originators.merge(sec.originators)
+		out.peers.merge(sec.peers)
 	}
 	return out
+}
+
+func (g *sumsBy) merge(o sumsBy) {
+	for dep, list := range o {
+		if len(list) > 0 {
+			for dep >= len(*g) {
+				*g = append(*g, nil)
+			}
+			mergeSums(&(*g)[dep], list)
+		}
+	}
+}
+
+func mergeSums(into *[]*aggregate.Sums, list []*aggregate.Sums) {
+	for i, s := range list {
+		if s != nil {
+			sumsAt(into, i).Merge(s)
+		}
+	}
 }
 
 // SourceCounts are what became of the records of a source. They only ever rise.

@@ -75,10 +75,17 @@ func (r *reader) Questions(ctx context.Context, keyHash [16]byte, limit int) ([]
 func (r *reader) take() {
 	p := r.d.live.Picture()
 	s := r.fixed
+	s.LiveQuestions = int64(p.Live)
 	s.At, s.StoreWrites = p.At, r.rows.distribution()
 	s.State, s.Reasons = r.d.state(p)
 	for i, src := range r.d.sources {
 		s.Sources = append(s.Sources, src.show(p, i))
+	}
+	if shared := p.Shared; shared != (aggregate.Stats{}) {
+		s.Sources = append(s.Sources, api.Source{
+			Name: "all that are not keyed, together", Kind: "scope", State: "reading",
+			Duplicates: shared.Duplicates, Undecidable: shared.Undecidable, Late: shared.Late,
+		})
 	}
 	slices.SortFunc(s.Sources, func(a, b api.Source) int { return cmp.Compare(a.Name, b.Name) })
 	share := readShare(p)
@@ -86,7 +93,7 @@ func (r *reader) take() {
 		d := &p.Dependencies[i]
 		s.Dependencies = append(s.Dependencies, api.Dependency{
 			Name: d.Name, Warming: p.Warming, CompleteUntil: tickTime(p.Closed), ReadShare: share,
-			LiveQuestions: int64(p.Stats.Live), Windows: showWindows(d.Windows), Budgets: []api.Budget{showBudget(&d.Budget)},
+			Windows: showWindows(d.Windows), Budgets: showBudgets(d.Budgets),
 			Closed: api.Counters{Total: showSums(&d.Closed), Routes: showParts(d.ClosedRoutes)},
 		})
 	}
@@ -173,8 +180,15 @@ func showSums(t *aggregate.Totals) api.Sums {
 	}
 }
 
+func showBudgets(in []pipeline.LiveBudget) (out []api.Budget) {
+	for i := range in {
+		out = append(out, showBudget(&in[i]))
+	}
+	return out
+}
+
 func showBudget(b *pipeline.LiveBudget) api.Budget {
-	out := api.Budget{Model: "ratio", From: tickTime(b.From), To: tickTime(b.To)}
+	out := api.Budget{Route: b.Route, Model: "ratio", From: tickTime(b.From), To: tickTime(b.To)}
 	if b.Some {
 		out.Allowance, out.Spent, out.Consumed = aggregate.Number(b.Allowance), aggregate.Number(b.Spent), aggregate.Number(b.Consumed)
 		out.ConsumedHigh, out.State = aggregate.Number(b.High), b.State

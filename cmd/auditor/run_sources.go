@@ -141,6 +141,8 @@ func (s *source) show(p *pipeline.Picture, number int) api.Source {
 		Name: s.name, Kind: s.kind, Dependency: s.dependency, State: "reading",
 		Ignored: sumOf(c.Ignored), Quarantined: c.Quarantined, GapRecords: c.Gap,
 	}
+	stats := &p.Stats[number]
+	out.Duplicates, out.Undecidable, out.Late = stats.Duplicates, stats.Undecidable, stats.Late
 	out.Counted = c.Lines - min(c.Lines, out.Ignored+sumOf(c.Quarantined))
 	counted := map[string]*pipeline.LivePartition{}
 	for i := range p.Partitions {
