@@ -109,12 +109,26 @@ func (l *Live) Run(ctx context.Context) {
 			return
 		case <-tick.C:
 			for _, s := range l.all() {
+				if s.abandoned() {
+					l.drop(s)
+					continue
+				}
 				s.pulse()
 				if len(s.writing) == 0 {
 					writes.Go(func() { s.write(ctx) })
 				}
 			}
 		}
+	}
+}
+
+// drop forgets a scope whose partitions others have long counted on.
+func (l *Live) drop(s *scope) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s.abandoned() && l.scopes[s.name] == s {
+		delete(l.scopes, s.name)
+		s.stop()
 	}
 }
 

@@ -135,6 +135,19 @@ func (s *scope) unassign(p *livePart) {
 	s.hold = s.live.cfg.Clock().Add(settle)
 }
 
+// abandoned says that the scope has had no partition for so long that nothing of
+// what it knows would be asked for any more.
+func (s *scope) abandoned() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.parts {
+		if p.assigned {
+			return false
+		}
+	}
+	return s.live.cfg.Clock().Sub(s.hold) > 2*s.live.cfg.Horizon+s.live.cfg.Lateness
+}
+
 // ready gives the watermark by which the partition's next records are read.
 func (s *scope) ready(p *livePart) (mark int64, err error) {
 	s.mu.Lock()

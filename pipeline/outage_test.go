@@ -1,0 +1,121 @@
+package pipeline
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/targetside/auditor/ingest"
+)
+
+// away is a fleet whose store can be taken away.
+func away(t *testing.T, seed uint64) (f *fleet, end int64, gone *atomic.Bool) {
+	logs, end := deal(rand.New(rand.NewPCG(seed, 43)), storm(60), 2)
+	gone = new(atomic.Bool)
+	f = &fleet{t: t, logs: logs, committed: make([]ingest.Position, len(logs)), store: newRowStore()}
+	f.store.fail = func() (bool, bool) { return gone.Load(), false }
+	f.cfg = liveConfig(t, f.store)
+	f.cfg.offsetBlock = 4
+	return f, end, gone
+}
+
+// While the store is away live figures go on and offsets wait; when it is back
+// everything lands.
+func TestWhileTheStoreIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, end, gone := away(t, 1)
+		f.start()
+		time.Sleep(3 * time.Second)
+		for i := range f.logs {
+			f.feed(i, len(f.logs[i].lines))
+		}
+		time.Sleep(5 * time.Second)
+		want := f.store.contents(end)
+		f.kill()
+
+		f, end, gone = away(t, 1)
+		f.start()
+		gone.Store(true)
+		time.Sleep(3 * time.Second)
+		for i := range f.logs {
+			f.feed(i, len(f.logs[i].lines))
+		}
+		time.Sleep(10 * time.Minute)
+		p := f.live.Picture()
+		if len(p.Dependencies) == 0 || p.StoreErr == nil {
+			t.Errorf("the picture has %d dependencies, and the store's error is %v", len(p.Dependencies), p.StoreErr)
+		}
+		before := slices.Clone(f.committed)
+		f.commit()
+		if !slices.Equal(f.committed, before) {
+			t.Errorf("positions moved to %v though nothing was stored", f.committed)
+		}
+		gone.Store(false)
+		time.Sleep(time.Minute)
+		same(t, "rows", f.store.contents(end), want)
+		if p := f.live.Picture(); p.StoreErr != nil {
+			t.Errorf("the store is back, and its error is %v", p.StoreErr)
+		}
+		f.kill()
+	})
+}
+
+// Rows that cannot be stored are bounded: reading stops, and goes on.
+func TestReadingWaitsForTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, _, gone := away(t, 2)
+		f.cfg.MaxPending = 1
+		f.start()
+		gone.Store(true)
+		time.Sleep(3 * time.Second)
+		for i := range f.logs {
+			f.feed(i, len(f.logs[i].lines))
+		}
+		synctest.Wait() // rows of closed ticks are there
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		b := &ingest.Batch{Next: f.next[0], AtEnd: true}
+		if err := f.sessions[0].Consume(ctx, b); err != context.DeadlineExceeded {
+			t.Errorf("with more rows than may wait, a batch is answered with %v", err)
+		}
+		gone.Store(false)
+		if err := f.sessions[0].Consume(context.Background(), b); err != nil {
+			t.Error(err)
+		}
+		f.kill()
+	})
+}
+
+// What is not this instance's any more is in no picture, and in the end forgotten.
+func TestRevokedPartitionsAreNotShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, _, _ := away(t, 3)
+		f.cfg.Keyed = []bool{true}
+		f.start()
+		time.Sleep(3 * time.Second)
+		for i := range f.logs {
+			f.feed(i, 10)
+		}
+		time.Sleep(2 * time.Second)
+		if p := f.live.Picture(); p.Scopes != 2 || len(p.Dependencies) == 0 {
+			t.Fatalf("%d scopes, want one for each partition", p.Scopes)
+		}
+		for _, s := range f.sessions {
+			if err := s.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+		}
+		if p := f.live.Picture(); p.Scopes != 0 || len(p.Dependencies) != 0 {
+			t.Errorf("another instance's partitions are shown: %+v", p.Dependencies)
+		}
+		time.Sleep(2 * time.Minute)
+		if n := len(f.live.all()); n != 0 {
+			t.Errorf("%d scopes are remembered", n)
+		}
+		f.kill()
+	})
+}
