@@ -321,7 +321,7 @@ func (c *Counts) responses(seconds int64) Responses {
 }
 
 func (h *Histogram) count(q float64) *uint64 {
-	if h.n == 0 {
+	if h.N() == 0 {
 		return nil
 	}
 	v := countUpper(h.rank(q))
@@ -329,7 +329,7 @@ func (h *Histogram) count(q float64) *uint64 {
 }
 
 func (h *Histogram) largest() *uint64 {
-	if h.n == 0 {
+	if h.N() == 0 {
 		return nil
 	}
 	v := uint64(h.max)
@@ -337,7 +337,7 @@ func (h *Histogram) largest() *uint64 {
 }
 
 func (h *Histogram) seconds(q float64) *float64 {
-	if h.n == 0 {
+	if h.N() == 0 {
 		return nil
 	}
 	v := gapUpper(h.rank(q))
