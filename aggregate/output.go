@@ -1,6 +1,10 @@
 package aggregate
 
-import "math"
+import (
+	"math"
+
+	"github.com/targetside/auditor/aggregate/budget"
+)
 
 // The bounds of a row that covers everything.
 const (
@@ -58,6 +62,11 @@ func (e Event) Repeat() bool { return e&wasRepeat != 0 }
 
 // Verified says that the key proved its author.
 func (e Event) Verified() bool { return e&wasVerified != 0 }
+
+// counts are those of the event alone.
+func (e Event) counts() budget.Counts {
+	return budget.Counts{Arrivals: 1, Verified: bit(e.Verified()), Originals: bit(e.Original()), Repeats: bit(e.Repeat())}
+}
 
 // rows holds the rows of one view that may still change.
 type rows struct {
