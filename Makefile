@@ -9,7 +9,7 @@ FUZZ    ?= 30s
 RACE    := $(shell command -v $${CC:-cc} >/dev/null 2>&1 && echo -race)
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint fuzz bench bench-replay record test-recorded clean
+.PHONY: help build demo test lint fuzz bench bench-replay pgo record test-recorded clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,12 @@ bench: ## run the benchmarks ten times; compare two such files with benchstat
 
 bench-replay: ## measure the throughput of a replay beside DuckDB and a bare scan
 	bash bench/replay.sh
+
+pgo: ## renew cmd/auditor/default.pgo, the profile that guides the compiler
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
+	$(GO) test -trimpath -run '^$$' -bench Replay -benchtime 20x -cpuprofile $$dir/replay -o $$dir/test ./pipeline && \
+	$(GO) test -trimpath -run '^$$' -bench Parse -benchtime 200000x -cpuprofile $$dir/parse -o $$dir/test ./ingest/accesslog && \
+	$(GO) tool pprof -proto $$dir/replay $$dir/parse > cmd/auditor/default.pgo
 
 record: ## record the sample logs anew, from real nginx and Envoy
 	$(GO) run ./examples/record -out examples/logs

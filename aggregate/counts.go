@@ -70,14 +70,16 @@ const (
 // over rows, and histograms. The ratios of a report are formed from sums only at
 // the end (see Measure).
 type Counts struct {
+	// An arrival changes the first 128 bytes alone.
 	tally tally
 	// Nanoseconds in system: of answers for nobody, of all, of repeats.
 	Dead, Busy, Repeat int64
-	n                  [numCounters]uint64 // but for what is still in tally
 
-	// PerQuestion and Spans count questions at their end, FanOut keys that asked
-	// several at theirs, Gaps successive arrivals.
-	PerQuestion, Spans, FanOut, Gaps Histogram
+	// Gaps counts successive arrivals, PerQuestion and Spans questions at their
+	// end, FanOut keys that asked several at theirs.
+	Gaps, PerQuestion, Spans, FanOut Histogram
+
+	n [numCounters]uint64 // but for what is still in tally
 
 	// carried counts, for each distinct, what came again, by how many rows before
 	// this one it had come last. How many distinct there are over any run of rows
@@ -195,6 +197,6 @@ func (c *Counts) distinct(d distinct) (n, claimed uint64) {
 func (c *Counts) fanOut() *Histogram {
 	h := new(Histogram)
 	h.merge(&c.FanOut)
-	h.addMany(countBucket(1), c.PerQuestion.n-c.n[nFamilyEnds], 1)
+	h.addMany(countBucket(1), c.PerQuestion.N()-c.n[nFamilyEnds], 1)
 	return h
 }

@@ -28,35 +28,33 @@ type effect struct {
 	// by the same peer. firsts has the counters of those that had not come at all,
 	// again the distincts of the others.
 	is     uint8 // bits by distinct
-	prior  [numDistinct][2]prior
+	prior  [2]prior
 	firsts [2]uint64
 	again  [2]uint8
 }
 
-// has marks the arrival as one of a distinct that nothing earlier is known of.
-func (e *effect) has(d distinct) {
-	e.is |= 1 << d
-	e.prior[d] = [2]prior{}
-}
+// has marks the arrival as one of a distinct.
+func (e *effect) has(d distinct) { e.is |= 1 << d }
 
-// prior is the tick in which something had come last, if it had.
+// prior is which distincts had come before, as bits, and the ticks in which they
+// had come last.
 type prior struct {
-	some bool
-	tick int64
+	some uint8
+	tick [numDistinct]int64
 }
 
-// saw notes one earlier arrival that had it.
-func (p *prior) saw(tick int64) {
-	if !p.some || tick > p.tick {
-		p.some, p.tick = true, tick
+// saw notes one earlier arrival that had a distinct.
+func (p *prior) saw(d distinct, tick int64) {
+	if p.some>>d&1 == 0 || tick > p.tick[d] {
+		p.some, p.tick[d] = p.some|1<<d, tick
 	}
 }
 
 // saw notes one earlier arrival that had a distinct.
 func (e *effect) saw(d distinct, tick int64, peer uint8) {
-	e.prior[d][0].saw(tick)
+	e.prior[0].saw(d, tick)
 	if peer == e.dims.Peer {
-		e.prior[d][1].saw(tick)
+		e.prior[1].saw(d, tick)
 	}
 }
 
@@ -90,7 +88,7 @@ func (e *effect) begin(dims Dims, tick int64, f *filed) {
 	e.busy = unpackDuration(f.dur)
 	e.dead, e.repeat = e.busy*int64(bit(dead)), 0
 	e.known, e.claimed, e.failedFirst, e.original, e.answered = false, false, false, false, false
-	e.is, e.firsts, e.again = 0, [2]uint64{}, [2]uint8{}
+	e.is, e.prior[0].some, e.prior[1].some, e.firsts = 0, 0, 0, [2]uint64{}
 	e.ones = 1<<nArrivals |
 		bit(gone)<<(nDepartures+counter(departure)) |
 		bit(flags&Visible != 0)<<nVisible |
@@ -116,7 +114,6 @@ func (e *effect) attributed(f *filed, verified bool) {
 	e.countIf(verified, nVerified)
 	e.countIf(!verified, nClaimed)
 	e.has(theQuestions)
-	e.prior[withFailedFirst] = [2]prior{}
 	if f.num == 0 {
 		return
 	}
@@ -147,23 +144,18 @@ func (e *effect) settled() {
 	e.repeat = e.busy * int64(bit(!e.original))
 	e.is |= uint8(bit(e.failedFirst)) << withFailedFirst
 	e.ones |= bit(e.original)<<nOriginals | bit(e.failedFirst)<<nFailedArrivals | bit(e.answered)<<nAnswered
-	for is := e.is; is != 0; is &= is - 1 {
-		d := distinct(bits.TrailingZeros8(is))
-		for by := range e.firsts {
-			some := bit(e.prior[d][by].some)
-			e.firsts[by] |= (some ^ 1) << (nFirsts + counter(d))
-			e.again[by] |= uint8(some) << d
-		}
-	}
-	for by, firsts := range e.firsts {
-		e.firsts[by] |= firsts >> (nFirsts + counter(theQuestions)) & bit(e.claimed) << nFirstsClaimed
+	for by := range e.prior {
+		some := e.prior[by].some
+		e.again[by] = e.is & some
+		firsts := uint64(e.is &^ some)
+		e.firsts[by] = firsts<<nFirsts | firsts>>theQuestions&bit(e.claimed)<<nFirstsClaimed
 	}
 }
 
-// add books the effect in a row of a view.
-func (c *Counts) add(e *effect, v *View) {
+// add books the effect in its row of a view, which has just been asked for.
+func (c *Counts) add(e *effect, r *rows) {
 	by := 0
-	if v.ByPeer {
+	if r.view.ByPeer {
 		by = 1
 	}
 	c.raise(e.ones | e.firsts[by])
@@ -176,12 +168,12 @@ func (c *Counts) add(e *effect, v *View) {
 		c.Repeat += e.repeat
 		c.Gaps.add(e.gapAt, e.gap)
 	}
-	if v.Every == 0 {
+	if r.view.Every == 0 {
 		return
 	}
 	for again := e.again[by]; again != 0; again &= again - 1 {
 		d := distinct(bits.TrailingZeros8(again))
-		if back := v.rowsBetween(e.prior[d][by].tick, e.tick); back > 0 {
+		if back := r.since(e.prior[by].tick[d]); back > 0 {
 			x := Carry{Rows: back, N: 1}
 			if e.claimed {
 				x.Claimed = 1
@@ -189,12 +181,4 @@ func (c *Counts) add(e *effect, v *View) {
 			c.carried[d] = addCarry(c.carried[d], x)
 		}
 	}
-}
-
-// rowsBetween is how many rows of a view with Every lie between two ticks.
-func (v *View) rowsBetween(from, to int64) int64 {
-	if v.Every == 1 {
-		return to - from
-	}
-	return floorDiv(to, v.Every) - floorDiv(from, v.Every)
 }

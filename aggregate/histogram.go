@@ -1,43 +1,56 @@
 package aggregate
 
-import (
-	"math"
-	"slices"
-)
+import "slices"
 
-// Histogram counts values by bucket. New values are only noted; they are sorted
-// into an array of buckets when they have become many, so that counting one
-// touches memory in order.
+// Histogram counts values by bucket. New values are only noted; they are counted
+// into an array of buckets when their notes have taken as much memory as it does,
+// so that counting one touches memory in order, and rows with few values stay
+// small.
 type Histogram struct {
-	noted []uint16
-	many  []uint64
-	n     uint64
-	max   int64
+	noted   []uint16
+	counted uint64 // values in many
+	max     int64
+	many    []uint64
 }
 
 // Buckets are numbered in 16 bits: MaxHorizon falls below 10,000.
 
-// growAhead spares the array from being copied for every new largest value.
-const growAhead = 256
-
-// notedValues is how many values a histogram notes before it makes an array.
-const notedValues = 2048
+// fewestNoted is how many values a histogram notes before it may make an array.
+const fewestNoted = 64
 
 // N is the number of values counted, Max the largest of them, exact.
-func (h *Histogram) N() uint64  { return h.n }
+func (h *Histogram) N() uint64  { return h.counted + uint64(len(h.noted)) }
 func (h *Histogram) Max() int64 { return h.max }
 
 func (h *Histogram) add(at uint32, value int64) {
-	h.n++
 	h.max = max(h.max, value)
-	h.noted = append(h.noted, uint16(at))
-	if len(h.noted) == notedValues {
-		for _, at := range h.noted {
-			h.grow(uint32(at))
-			h.many[at]++
-		}
-		h.noted = h.noted[:0]
+	if len(h.noted) == cap(h.noted) {
+		h.makeRoom()
 	}
+	h.noted = append(h.noted, uint16(at))
+}
+
+// makeRoom makes room to note more.
+func (h *Histogram) makeRoom() {
+	n := len(h.noted)
+	if n >= fewestNoted && n >= 4*(1+int(slices.Max(h.noted))) {
+		h.settle()
+	} else {
+		h.noted = slices.Grow(h.noted, max(n, 8))
+	}
+}
+
+// settle counts what is noted into the array.
+func (h *Histogram) settle() {
+	if len(h.noted) == 0 {
+		return
+	}
+	h.grow(int(slices.Max(h.noted)) + 1)
+	for _, at := range h.noted {
+		h.many[at]++
+	}
+	h.counted += uint64(len(h.noted))
+	h.noted = h.noted[:0]
 }
 
 // addMany counts a value n times.
@@ -45,76 +58,58 @@ func (h *Histogram) addMany(at uint32, n uint64, value int64) {
 	if n == 0 {
 		return
 	}
-	h.n += n
 	h.max = max(h.max, value)
-	h.grow(at)
+	h.grow(int(at) + 1)
 	h.many[at] += n
+	h.counted += n
 }
 
-func (h *Histogram) grow(at uint32) {
-	if int(at) >= len(h.many) {
-		h.many = append(h.many, make([]uint64, int(at)+1-len(h.many)+growAhead)...)
+// grow makes the array n buckets long, if it is not longer.
+func (h *Histogram) grow(n int) {
+	if n > len(h.many) {
+		h.many = slices.Grow(h.many, n-len(h.many))[:n]
 	}
 }
 
 // merge adds everything that o counted.
 func (h *Histogram) merge(o *Histogram) {
+	h.max = max(h.max, o.max)
 	for _, at := range o.noted {
 		h.add(uint32(at), 0)
 	}
-	if n := len(o.many); n > 0 {
-		h.grow(uint32(n - 1))
+	if len(o.many) > 0 {
+		h.grow(len(o.many))
 		for at, n := range o.many {
 			h.many[at] += n
-			h.n += n
 		}
+		h.counted += o.counted
 	}
-	h.max = max(h.max, o.max)
 }
 
 // each reports the buckets in order.
 func (h *Histogram) each(f func(at uint32, n uint64)) {
-	slices.Sort(h.noted)
-	rest := h.noted
-	report := func(below int) {
-		for len(rest) > 0 && int(rest[0]) < below {
-			n := 1
-			for n < len(rest) && rest[n] == rest[0] {
-				n++
-			}
-			more := uint64(0)
-			if int(rest[0]) < len(h.many) {
-				more = h.many[rest[0]]
-			}
-			f(uint32(rest[0]), uint64(n)+more)
-			rest = rest[n:]
-		}
-	}
+	h.settle()
 	for at, n := range h.many {
-		if n > 0 && (len(rest) == 0 || int(rest[0]) > at) {
+		if n > 0 {
 			f(uint32(at), n)
-			continue
 		}
-		report(at + 1)
 	}
-	report(math.MaxInt)
 }
 
 // rank returns the bucket that holds the q-quantile by nearest rank.
 func (h *Histogram) rank(q float64) uint32 {
-	want := uint64(q * float64(h.n))
-	if float64(want) < q*float64(h.n) || want == 0 {
+	h.settle()
+	want := uint64(q * float64(h.counted))
+	if float64(want) < q*float64(h.counted) || want == 0 {
 		want++
 	}
-	var at uint32
 	var seen uint64
-	h.each(func(b uint32, n uint64) {
-		if seen < want {
-			at = b
+	for at, n := range h.many {
+		if seen += n; seen >= want {
+			return uint32(at)
 		}
-		seen += n
-	})
-	return at
+	}
+	return 0
 }
 
 // Counts of arrivals and of operations are kept exactly up to 32 and then by

@@ -174,22 +174,7 @@ func (l *Ledger) closeTick(t *tick, out *Output) {
 		out.Ticks = append(out.Ticks, Filed{t.at, t.n})
 	}
 	l.stepAll(t)
-	for i := t.due; i != none; {
-		q := l.table.at(i)
-		next := q.due
-		if due := tickOf(q.last + l.cfg.Horizon); q.n > 0 && due > t.at {
-			l.watch(i, q, due)
-		} else {
-			if q.n > 0 {
-				l.endEpisode(i, q, t.at)
-			}
-			q.due = none
-			if q.open == 0 {
-				l.table.drop(i)
-			}
-		}
-		i = next
-	}
+	l.endDue(t)
 	if len(t.written) > 0 {
 		l.perSecond = len(t.written) + len(t.written)/8
 		out.Seconds = append(out.Seconds, Second{At: t.at, Events: t.written})
@@ -202,7 +187,7 @@ func (l *Ledger) closeTick(t *tick, out *Output) {
 		delete(l.long, k)
 	}
 	l.pages = append(l.pages, t.filed...)
-	*t = tick{due: none, filed: t.filed[:0], long: t.long[:0]}
+	*t = tick{due: noneDue, filed: t.filed[:0], long: t.long[:0]}
 	if len(l.spare) < nearTicks {
 		l.spare = append(l.spare, t)
 	}
@@ -210,11 +195,6 @@ func (l *Ledger) closeTick(t *tick, out *Output) {
 		clear(l.pages[keep:])
 		l.pages = l.pages[:keep]
 	}
-}
-
-func (l *Ledger) watch(i uint32, q *question, at int64) {
-	t := l.tick(at)
-	q.due, t.due = t.due, i
 }
 
 // step counts one arrival.
@@ -264,7 +244,7 @@ func (l *Ledger) seen(at, log int64) {
 func (l *Ledger) book() {
 	for i := range l.views {
 		v := &l.views[i]
-		v.row(l.e.tick, l.e.dims).add(&l.e, &v.view)
+		v.row(l.e.tick, l.e.dims).add(&l.e, v)
 	}
 }
 

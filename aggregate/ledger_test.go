@@ -148,7 +148,7 @@ func plain(c *Counts) map[string]any {
 	for name, h := range map[string]*Histogram{"per question": &c.PerQuestion, "spans": &c.Spans, "gaps": &c.Gaps} {
 		buckets := map[uint32]uint64{}
 		h.each(func(at uint32, n uint64) { buckets[at] += n })
-		m[name] = fmt.Sprint(buckets, h.n, h.max)
+		m[name] = fmt.Sprint(buckets, h.N(), h.max)
 	}
 	return m
 }
@@ -205,7 +205,7 @@ func TestLedgerEqualsTheNaiveModel(t *testing.T) {
 					}
 					row.Counts.FanOut.each(func(at uint32, n uint64) { to[uint32(countUpper(at))] += int(n) })
 					// Keys that asked one question are only counted in all.
-					if n := row.Counts.PerQuestion.n - row.Counts.n[nFamilyEnds]; n > 0 {
+					if n := row.Counts.PerQuestion.N() - row.Counts.n[nFamilyEnds]; n > 0 {
 						gotWide[1] += int(n)
 						gotNarrow[1] += int(n)
 					}

@@ -344,7 +344,7 @@ func (c *Counts) responses(seconds int64) Responses {
 }
 
 func (h *Histogram) count(q float64) *uint64 {
-	if h.n == 0 {
+	if h.N() == 0 {
 		return nil
 	}
 	v := countUpper(h.rank(q))
@@ -352,7 +352,7 @@ func (h *Histogram) count(q float64) *uint64 {
 }
 
 func (h *Histogram) largest() *uint64 {
-	if h.n == 0 {
+	if h.N() == 0 {
 		return nil
 	}
 	v := uint64(h.max)
@@ -360,7 +360,7 @@ func (h *Histogram) largest() *uint64 {
 }
 
 func (h *Histogram) seconds(q float64) *float64 {
-	if h.n == 0 {
+	if h.N() == 0 {
 		return nil
 	}
 	v := gapUpper(h.rank(q))

@@ -1,6 +1,10 @@
 package aggregate
 
-import "math"
+import (
+	"math"
+
+	"github.com/targetside/auditor/aggregate/budget"
+)
 
 // The bounds of a row that covers everything.
 const (
@@ -71,13 +75,19 @@ func (e Event) Repeat() bool { return e&wasRepeat != 0 }
 // Verified says that the key proved its author.
 func (e Event) Verified() bool { return e&wasVerified != 0 }
 
+// counts are those of the event alone.
+func (e Event) counts() budget.Counts {
+	return budget.Counts{Arrivals: 1, Verified: bit(e.Verified()), Originals: bit(e.Original()), Repeats: bit(e.Repeat())}
+}
+
 // rows holds the rows of one view that may still change.
 type rows struct {
 	number  int
 	view    View
 	buckets map[int64]*rowSet
-	last    *rowSet // of tick, unless nil
-	tick    int64
+
+	last     *rowSet // the rows of ticks from up to to, unless nil
+	from, to int64
 }
 
 // rowSet is the rows of one stretch of time; wide holds what belongs to whole
@@ -106,20 +116,29 @@ func (g *grid) at(i, j int) *Counts {
 }
 
 func (r *rows) set(tick int64) *rowSet {
-	if r.last != nil && (r.tick == tick || r.view.Every == 0) {
+	if r.last != nil && tick >= r.from && tick < r.to {
 		return r.last
 	}
-	at := int64(0)
-	if r.view.Every > 0 {
-		at = floorDiv(tick, r.view.Every)
+	at, from, to := int64(0), int64(minTick), int64(maxTick)
+	if every := r.view.Every; every > 0 {
+		at = floorDiv(tick, every)
+		from, to = at*every, (at+1)*every
 	}
 	s := r.buckets[at]
 	if s == nil {
 		s = &rowSet{at: at}
 		r.buckets[at] = s
 	}
-	r.last, r.tick = s, tick
+	r.last, r.from, r.to = s, from, to
 	return s
+}
+
+// since is how many rows a tick lies before those asked for last.
+func (r *rows) since(tick int64) int64 {
+	if tick >= r.from {
+		return 0
+	}
+	return (r.from-1-tick)/r.view.Every + 1
 }
 
 // row returns the row for a tick and dimensions.

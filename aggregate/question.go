@@ -20,7 +20,7 @@ type question struct {
 	seen   block  // latest start by property, for what the latest arrival does not tell
 	n      uint32 // arrivals of the episode; 0: no episode
 	open   uint32 // arrivals in open ticks
-	due    uint32 // next question to look at in the same tick, or in the free list
+	due    uint32 // next question in the same due list, or in the free list
 
 	length     uint32 // log time less start of the latest arrival, packed
 	route      uint16

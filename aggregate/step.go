@@ -64,7 +64,7 @@ func (l *Ledger) repeat(q *question, f *filed, start int64) {
 	last := tickOf(q.last)
 	e.gap = start - q.last
 	e.gapAt = gapBucket(e.gap)
-	e.prior[theQuestions][0].saw(last)
+	e.prior[0].saw(theQuestions, last)
 	e.countIf(f.peer == q.peer, nSamePeer)
 	end := q.last + unpackDuration(q.length)
 	inFlight := end > start
@@ -199,7 +199,7 @@ func (l *Ledger) stepPeer(q *question, f *filed, start int64, within, last uint3
 	e, a := &l.e, &l.arena
 	many := q.seen != 0 && a.seenOf(q, seenPeer, q.peer).ok()
 	if !many && f.peer == q.peer {
-		e.prior[theQuestions][1] = e.prior[theQuestions][0]
+		e.prior[1].saw(theQuestions, tickOf(q.last))
 		l.stepBudget(q.left, f.flags.left())
 		return
 	}
@@ -211,7 +211,7 @@ func (l *Ledger) stepPeer(q *question, f *filed, start int64, within, last uint3
 	r := a.seenOf(q, seenPeer, f.peer)
 	switch {
 	case l.within(r, start):
-		e.prior[theQuestions][1].saw(r.tick(start))
+		e.prior[1].saw(theQuestions, r.tick(start))
 		l.stepBudget(r.left(), f.flags.left())
 		r.setCounts(r.count()+1, r.count()+1)
 	case r.ok():

@@ -118,7 +118,7 @@ func (s *Summary) AddSecond(from int64, parts ...Second) {
 }
 
 func (s *Summary) addEvent(from int64, e Event) {
-	d := e.Dims()
+	d, one := e.Dims(), e.counts()
 	r := s.route(d.Route)
 	dep := r.dep
 	orig, peer := numbered(&dep.originators, int(d.Originator)), numbered(&dep.peers, int(d.Peer))
@@ -133,15 +133,7 @@ func (s *Summary) addEvent(from int64, e Event) {
 			x.at, x.counts = s.second, budget.Counts{}
 			s.touched = append(s.touched, x)
 		}
-		x.counts.Arrivals++
-		if e.Verified() {
-			x.counts.Verified++
-		}
-		if e.Original() {
-			x.counts.Originals++
-		} else if e.Repeat() {
-			x.counts.Repeats++
-		}
+		x.counts.Add(one)
 	}
 }
 

@@ -9,7 +9,7 @@ type tick struct {
 	filed   []*page
 	n       uint32 // arrivals in filed
 	told    uint32 // of them, those that beats told of
-	due     uint32 // head of the list of questions
+	due     dueLists
 	written []Event
 	long    []uint64 // of Ledger.long, to be forgotten
 }
@@ -51,7 +51,7 @@ func (l *Ledger) tick(at int64) *tick {
 			t, l.spare = l.spare[n-1], l.spare[:n-1]
 			t.at = at
 		} else {
-			t = &tick{at: at, due: none}
+			t = &tick{at: at, due: noneDue}
 		}
 		l.ticks[at] = t
 		heap.Push(&l.queue, t)

@@ -17,6 +17,7 @@ import (
 type File struct {
 	name    string
 	raw     *os.File
+	plain   bool // raw is a regular file, and not compressed
 	counter countingReader
 	r       io.Reader
 	closers []func()
@@ -73,6 +74,9 @@ func Open(name string, stdin io.Reader) (*File, error) {
 			return nil, fmt.Errorf("read %s: is a directory; name the log files in it", name)
 		}
 		f.raw, f.counter.r = raw, raw
+		if st, err := raw.Stat(); err == nil {
+			f.plain = st.Mode().IsRegular()
+		}
 		f.closers = append(f.closers, func() { raw.Close() })
 	}
 	head := make([]byte, 6)
@@ -86,6 +90,7 @@ func Open(name string, stdin io.Reader) (*File, error) {
 		if !bytes.HasPrefix(head[:n], []byte(m.magic)) {
 			continue
 		}
+		f.plain = false
 		if m.open == nil {
 			f.Close()
 			return nil, fmt.Errorf("read %s: is compressed with %s; gzip and zstd are read as they are, unpack others first", f.name, m.name)

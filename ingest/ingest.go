@@ -60,6 +60,8 @@ type Block struct {
 	// Refs locate the lines of Data one by one when they are not simply those at
 	// Offset, because parts of split lines were joined.
 	Refs []Ref
+
+	pages []byte // see File.Map
 }
 
 // Ref is where a line came from.

@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -304,8 +305,9 @@ func (r *replayer) run(ctx context.Context) (*Audit, error) {
 	r.unread = slices.Clone(r.files)
 	for _, d := range r.decoders {
 		wg.Go(func() {
+			debug.SetPanicOnFault(true) // for blocks that are mapped
 			for t := r.next(ctx, order, d); t != nil; t = r.next(ctx, order, d) {
-				t.done <- d.decode(t.part.number, t.block)
+				r.decode(t, d)
 			}
 		})
 	}
@@ -328,6 +330,26 @@ func (r *replayer) run(ctx context.Context) (*Audit, error) {
 	return r.audit(sum, names), nil
 }
 
+// decode does a task. A file that was cut short under it ends the replay.
+func (r *replayer) decode(t *task, d *decoder) {
+	var b *batch
+	defer func() {
+		if what := recover(); what != nil {
+			err := t.part.Faulted(&t.block, what)
+			if err == nil {
+				panic(what)
+			}
+			r.reading.Lock()
+			r.readErr, r.unread = err, nil
+			r.reading.Unlock()
+			b = r.shared.batch(0, d.number)
+		}
+		t.block.Free()
+		t.done <- b
+	}()
+	b = d.decode(t.part.number, t.block)
+}
+
 // next reads the next block of all files, always of the one whose next line was
 // written first, and announces it in order. The decoder that asks gets it, in its
 // own memory: so a block is read and decoded by one core. It returns nil when
@@ -346,7 +368,14 @@ func (r *replayer) next(ctx context.Context, order chan<- *task, d *decoder) *ta
 			return a.number - b.number
 		})
 		t := &task{part: p, done: make(chan *batch, 1)}
-		block, err := p.Next(r.cfg.block, d.block)
+		var err error
+		block, mapped := ingest.Block{}, false
+		if p.joined == nil {
+			block, mapped = p.Map(r.cfg.block)
+		}
+		if !mapped {
+			block, err = p.Next(r.cfg.block, d.block)
+		}
 		switch {
 		case errors.Is(err, io.EOF):
 			t.last = true
@@ -356,7 +385,9 @@ func (r *replayer) next(ctx context.Context, order chan<- *task, d *decoder) *ta
 			r.readErr, r.unread = err, nil
 			return nil
 		default:
-			d.block = block.Data
+			if !mapped {
+				d.block = block.Data
+			}
 			t.block = p.joined.join(block)
 			if len(r.unread) > 1 {
 				p.next = p.nextStamp(r.shared.latest)

@@ -311,6 +311,7 @@ func (s *scope) take(shard int, j *liveJob, out *aggregate.Output, stats aggrega
 			s.cold, s.warm = false, max(s.warm, t.At+2*s.horizon())
 		}
 	}
+	homes := s.live.homes()
 	for _, r := range out.Rows {
 		if r.From < s.emitFrom {
 			continue
@@ -321,6 +322,9 @@ func (s *scope) take(shard int, j *liveJob, out *aggregate.Output, stats aggrega
 			s.rows[r.From] = at
 		}
 		k := rowKey{r.Dims, r.View == viewPeers, r.Wide}
+		if k.wide {
+			k.dims.Route = homes[k.dims.Route]
+		}
 		if !k.byPeer && !k.wide {
 			s.closedSum(r.Dims.Route).AddCounts(r.Counts)
 		}
@@ -334,7 +338,7 @@ func (s *scope) take(shard int, j *liveJob, out *aggregate.Output, stats aggrega
 	for i := range out.Late {
 		s.takeLate(&out.Late[i], lateKey{j.part.Name, blocks[i]})
 	}
-	s.windows.add(out.Beats, s.live.homes())
+	s.windows.add(out.Beats, homes)
 	s.closedBy[shard] = max(s.closedBy[shard], j.to)
 	s.closed = slices.Min(s.closedBy)
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -67,6 +68,24 @@ func TestUnreadableInTheMiddle(t *testing.T) {
 					t.Fatalf("cut to %d of %d, %d files, blocks of %d: %v, %v", keep, z.Len(), len(in), cfg.block, a != nil, err)
 				}
 			}
+		}
+	}
+}
+
+// A file that is cut short under the reader, as copytruncate does it, ends the
+// replay with a message and not with a fault.
+func TestCutShortWhileItIsRead(t *testing.T) {
+	lines := text(storm(4000))
+	name := filepath.Join(t.TempDir(), "a.log")
+	for _, parallel := range []int{1, 3} {
+		if err := os.WriteFile(name, []byte(lines), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cfg := testConfig(t)
+		cfg.Parallel, cfg.block = parallel, 50_000
+		a, err := Replay(context.Background(), cfg, []Input{{File: name}}, nil, func(int64) { os.Truncate(name, 1) })
+		if runtime.GOOS == "linux" && (a != nil || err == nil || !strings.HasPrefix(err.Error(), "read "+name+": was cut short")) {
+			t.Errorf("%d in parallel: %v, %v", parallel, a != nil, err)
 		}
 	}
 }

@@ -43,7 +43,8 @@ const (
 // Counts are the records of some seconds of log time.
 type Counts struct{ Arrivals, Verified, Originals, Repeats uint64 }
 
-func (c *Counts) add(o Counts) {
+// Add adds o.
+func (c *Counts) Add(o Counts) {
 	c.Arrivals += o.Arrivals
 	c.Verified += o.Verified
 	c.Originals += o.Originals

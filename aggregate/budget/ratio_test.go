@@ -64,7 +64,7 @@ func TestTrackerEqualsRecount(t *testing.T) {
 		for end := tr.from + int64(m.Window); end <= last+1; end++ {
 			var sum Counts
 			for s := end - int64(m.Window); s < end; s++ {
-				sum.add(log[s])
+				sum.Add(log[s])
 			}
 			want, ok := m.Read(sum)
 			got, had := seen[end]

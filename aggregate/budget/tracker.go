@@ -32,8 +32,8 @@ func NewTracker(m *Ratio, from int64) *Tracker {
 func (t *Tracker) Feed(second int64, c Counts) {
 	t.Slide(second)
 	t.begun = true
-	t.slot(second).add(c)
-	t.sum.add(c)
+	t.slot(second).Add(c)
+	t.sum.Add(c)
 	t.read()
 }
 
