@@ -85,6 +85,9 @@ func openSQLite(ctx context.Context, path string) (*sqlite, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store: open %s: %w", path, lockError(path, err))
 	}
+	if err := writable(path); err != nil {
+		return nil, errors.Join(fmt.Errorf("store: open %s: %w: %s", path, err, remedies[codeReadOnly]), lock.Close())
+	}
 	s := &sqlite{path: path, lock: lock, turn: make(chan struct{}, 1), names: newNames()}
 	s.turn <- struct{}{}
 	// sql.Open connects to nothing yet.
@@ -97,6 +100,20 @@ func openSQLite(ctx context.Context, path string) (*sqlite, error) {
 		return nil, errors.Join(err, s.release())
 	}
 	return s, nil
+}
+
+// writable returns an error if the file exists and cannot be written to. SQLite
+// would open it for reading and leave files beside it that are read-only too, and
+// stay so when the file is not any more. Closing the file here takes SQLite's locks
+// on it away from this process, which has none while nothing is open.
+func writable(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // place returns where a file really lies, so that two names of one file have one

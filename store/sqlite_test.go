@@ -168,28 +168,6 @@ func TestSQLiteFullDisk(t *testing.T) {
 	}
 }
 
-// Root may write to anything, so that another user has to try.
-func TestSQLiteReadOnly(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "a.db")
-	if err := openFile(t, path).Close(); err != nil {
-		t.Fatal(err)
-	}
-	if os.Getuid() == 0 {
-		t.Skip("root may write to read-only files")
-	}
-	if err := os.Chmod(path, 0o444); err != nil {
-		t.Fatal(err)
-	}
-	refused(t, path, "cannot be written")
-	if err := os.Chmod(dir, 0o555); err != nil {
-		t.Fatal(err)
-	}
-	defer os.Chmod(dir, 0o755)
-	os.Remove(path + ".lock")
-	refused(t, filepath.Join(dir, "b.db"), "must be able to create files")
-}
-
 const crashing = "STORE_TEST_CRASH"
 
 // TestMain lets the binary be the process that is killed.
