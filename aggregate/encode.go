@@ -93,7 +93,7 @@ func (h *Histogram) append(dst []byte) []byte {
 	if buckets == 0 {
 		return dst
 	}
-	dst = binary.AppendVarint(dst, h.max)
+	dst = binary.AppendVarint(binary.AppendVarint(dst, h.max), h.sum)
 	last := uint32(0)
 	h.each(func(at uint32, n uint64) {
 		dst = binary.AppendUvarint(dst, uint64(at-last))
@@ -147,7 +147,8 @@ func (d *decoder) histogram(h *Histogram) {
 	if buckets == 0 || d.bad {
 		return
 	}
-	largest := d.int()
+	largest, sum := d.int(), d.int()
+	h.sum = sum
 	at := uint64(0)
 	for ; buckets > 0 && !d.bad; buckets-- {
 		if at += d.uint(); at >= maxBucket {

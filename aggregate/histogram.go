@@ -10,6 +10,7 @@ type Histogram struct {
 	noted   []uint16
 	counted uint64 // values in many
 	max     int64
+	sum     int64 // of the values
 	many    []uint64
 }
 
@@ -22,8 +23,12 @@ const fewestNoted = 64
 func (h *Histogram) N() uint64  { return h.counted + uint64(len(h.noted)) }
 func (h *Histogram) Max() int64 { return h.max }
 
+// Sum is the sum of all values, exact.
+func (h *Histogram) Sum() int64 { return h.sum }
+
 func (h *Histogram) add(at uint32, value int64) {
 	h.max = max(h.max, value)
+	h.sum += value
 	if len(h.noted) == cap(h.noted) {
 		h.makeRoom()
 	}
@@ -53,12 +58,13 @@ func (h *Histogram) settle() {
 	h.noted = h.noted[:0]
 }
 
-// addMany counts a value n times.
-func (h *Histogram) addMany(at uint32, n uint64, value int64) {
+// addMany counts n values of a bucket, the largest of which is given; what they add
+// up to is for the caller to add.
+func (h *Histogram) addMany(at uint32, n uint64, largest int64) {
 	if n == 0 {
 		return
 	}
-	h.max = max(h.max, value)
+	h.max = max(h.max, largest)
 	h.grow(int(at) + 1)
 	h.many[at] += n
 	h.counted += n
@@ -74,6 +80,7 @@ func (h *Histogram) grow(n int) {
 // merge adds everything that o counted.
 func (h *Histogram) merge(o *Histogram) {
 	h.max = max(h.max, o.max)
+	h.sum += o.sum
 	for _, at := range o.noted {
 		h.add(uint32(at), 0)
 	}

@@ -148,7 +148,7 @@ func plain(c *Counts) map[string]any {
 	for name, h := range map[string]*Histogram{"per question": &c.PerQuestion, "spans": &c.Spans, "gaps": &c.Gaps} {
 		buckets := map[uint32]uint64{}
 		h.each(func(at uint32, n uint64) { buckets[at] += n })
-		m[name] = fmt.Sprint(buckets, h.N(), h.max)
+		m[name] = fmt.Sprint(buckets, h.N(), h.max, h.sum)
 	}
 	return m
 }

@@ -90,3 +90,11 @@ func totals(n *[numCounters]uint64, dead, busy, repeat int64) Totals {
 	}
 	return t
 }
+
+// EachQuestionCount reports how many questions had how many arrivals when they were
+// over: for each bucket its largest number of arrivals and its questions. It returns
+// how many arrivals that is, exact.
+func (c *Counts) EachQuestionCount(f func(arrivals, questions uint64)) (sum uint64) {
+	c.PerQuestion.each(func(at uint32, n uint64) { f(countUpper(at), n) })
+	return uint64(c.PerQuestion.sum)
+}

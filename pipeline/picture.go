@@ -47,6 +47,21 @@ type LiveDependency struct {
 	// Closed counts the closed ticks that were stored first by this process.
 	Closed       aggregate.Totals
 	ClosedRoutes []LivePart
+	Ended        Ended
+}
+
+// Ended is how many arrivals questions had that are over.
+type Ended struct {
+	Questions  map[uint64]uint64 // by the largest number of arrivals of their bucket
+	Count, Sum uint64            // of questions, and of their arrivals
+}
+
+func (e *Ended) add(arrivals, questions uint64) {
+	if e.Questions == nil {
+		e.Questions = map[uint64]uint64{}
+	}
+	e.Questions[arrivals] += questions
+	e.Count += questions
 }
 
 // LiveWindow is the live figures of the last seconds of log time, From up to To,
@@ -124,6 +139,7 @@ type sheet struct {
 	total                      aggregate.Sums
 	routes, originators, peers map[string]*aggregate.Sums
 	first, to                  int64
+	ended                      Ended
 }
 
 func newSheet() *sheet {
@@ -217,6 +233,12 @@ func (l *Live) Picture() *Picture {
 			}
 			totals[dep].total.Merge(c)
 			sumInto(totals[dep].routes, name, c)
+			if e := s.ended[route]; e != nil {
+				for arrivals, questions := range e.Questions {
+					totals[dep].ended.add(arrivals, questions)
+				}
+				totals[dep].ended.Sum += e.Sum
+			}
 		}
 		s.mu.Unlock()
 	}
@@ -252,7 +274,7 @@ func (l *Live) Picture() *Picture {
 			}
 		}
 		if x := totals[name]; x != nil {
-			d.Closed, d.ClosedRoutes = x.total.Totals(), parts(x.routes)
+			d.Closed, d.ClosedRoutes, d.Ended = x.total.Totals(), parts(x.routes), x.ended
 		}
 		p.Dependencies = append(p.Dependencies, d)
 	}

@@ -44,6 +44,7 @@ type scope struct {
 	counted  []Range
 	windows  *windows
 	totals   map[uint16]*aggregate.Sums // of closed ticks that were counted here first, by route
+	ended    map[uint16]*Ended          // likewise
 	stats    []aggregate.Stats          // by shard
 	storeErr error
 
@@ -82,7 +83,7 @@ func newScope(l *Live, name string, shards int) *scope {
 		live: l, name: name, log: l.cfg.Log.With("scope", name), parts: map[string]*livePart{},
 		closed: noTick, emitFrom: noTick, stored: noTick, warm: noTick,
 		filed: map[int64]uint64{}, rows: map[int64]map[rowKey]*aggregate.Counts{}, late: map[lateKey]*lateRows{},
-		windows: newWindows(), totals: map[uint16]*aggregate.Sums{}, writing: make(chan struct{}, 1),
+		windows: newWindows(), totals: map[uint16]*aggregate.Sums{}, ended: map[uint16]*Ended{}, writing: make(chan struct{}, 1),
 	}
 	s.changed = sync.NewCond(&s.mu)
 	s.start(shards)
@@ -327,6 +328,12 @@ func (s *scope) take(shard int, j *liveJob, out *aggregate.Output, stats aggrega
 		}
 		if !k.byPeer && !k.wide {
 			s.closedSum(r.Dims.Route).AddCounts(r.Counts)
+			e := s.ended[r.Dims.Route]
+			if e == nil {
+				e = new(Ended)
+				s.ended[r.Dims.Route] = e
+			}
+			e.Sum += r.Counts.EachQuestionCount(e.add)
 		}
 		if c := at[k]; c != nil {
 			c.Merge(r.Counts)
@@ -391,7 +398,8 @@ func (s *scope) version(tick int64) (n uint64) {
 func (s *scope) collect() *Written {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w := &Written{Scope: s.name, Rules: s.rules, Closed: s.closed, Counted: s.counted}
+	// What an earlier run has stored is final, though it is read again.
+	w := &Written{Scope: s.name, Rules: s.rules, Closed: max(s.closed, s.emitFrom), Counted: s.counted}
 	for at, rows := range s.rows {
 		if at >= s.closed {
 			continue
@@ -414,7 +422,7 @@ func (s *scope) collect() *Written {
 			w.Rows = append(w.Rows, r)
 		}
 	}
-	if len(w.Rows) == 0 && s.closed <= s.stored {
+	if len(w.Rows) == 0 && w.Closed <= s.stored {
 		return nil
 	}
 	s.counted = nil

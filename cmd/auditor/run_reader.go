@@ -94,7 +94,7 @@ func (r *reader) take() {
 		s.Dependencies = append(s.Dependencies, api.Dependency{
 			Name: d.Name, Warming: p.Warming, CompleteUntil: tickTime(p.Closed), ReadShare: share,
 			Windows: showWindows(d.Windows), Budgets: showBudgets(d.Budgets),
-			Closed: api.Counters{Total: showSums(&d.Closed), Routes: showParts(d.ClosedRoutes)},
+			Closed: api.Counters{Total: showSums(&d.Closed), Routes: showParts(d.ClosedRoutes), PerQuestion: showEnded(&d.Ended)},
 		})
 	}
 	r.snapshot.Store(&s)
@@ -146,6 +146,15 @@ func sumOf(m map[string]uint64) (n uint64) {
 		n += x
 	}
 	return n
+}
+
+func showEnded(e *pipeline.Ended) api.Distribution {
+	out := api.Distribution{Count: e.Count, Sum: float64(e.Sum)}
+	for arrivals, n := range e.Questions {
+		out.Buckets = append(out.Buckets, api.Bucket{Upper: float64(arrivals), N: n})
+	}
+	slices.SortFunc(out.Buckets, func(a, b api.Bucket) int { return cmp.Compare(a.Upper, b.Upper) })
+	return out
 }
 
 func showWindows(in []pipeline.LiveWindow) (out []api.Window) {
