@@ -9,7 +9,7 @@ FUZZ    ?= 30s
 RACE    := $(shell command -v $${CC:-cc} >/dev/null 2>&1 && echo -race)
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint fuzz bench bench-replay pgo record test-recorded clean
+.PHONY: help build demo test lint fuzz bench bench-replay bench-kafka pgo record test-recorded clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ fuzz: ## run every fuzz target for FUZZ (30s) each
 
 bench: ## run the benchmarks ten times; compare two such files with benchstat
 	$(GO) test -run '^$$' -bench . -benchmem -count 10 ./keys ./ingest/... ./aggregate/... ./pipeline
+
+bench-kafka: ## measure what the daemon costs per record from Kafka
+	bash bench/kafka.sh
 
 bench-replay: ## measure the throughput of a replay beside DuckDB and a bare scan
 	bash bench/replay.sh

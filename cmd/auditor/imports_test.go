@@ -33,6 +33,7 @@ var allowed = map[string][]string{
 	"bench/gen":        {},
 	"bench/run":        {},
 	"bench/scan":       {},
+	"bench/kafka":      {"ingest"},
 	"bench/duckdb":     {},
 }
 
@@ -40,7 +41,7 @@ var allowed = map[string][]string{
 var only = map[string][]string{
 	"go.yaml.in/yaml/":               {"config"},
 	"github.com/klauspost/compress/": {"ingest"},
-	"flag":                           {"cmd/auditor", "bench/gen", "bench/run", "bench/scan", "bench/duckdb", "examples/record"},
+	"flag":                           {"cmd/auditor", "bench/gen", "bench/run", "bench/scan", "bench/kafka", "bench/duckdb", "examples/record"},
 	"os/signal":                      {"cmd/auditor", "examples/record", "bench/run"},
 	"github.com/segmentio/kafka-go":  {"ingest"},
 	"github.com/go-chi/chi/":         {"api"},

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Measures what the daemon costs per record from Kafka, beside a replay of the same
+# records and a consumer that drops them: see bench/kafka.
+#
+#   bash bench/kafka.sh              1,000,000 records of two minutes, 3 rounds
+#   RUNS=5 N=2000000 SPAN=4m bash bench/kafka.sh
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+n=${N:-1000000} span=${SPAN:-2m} seed=${SEED:-1} runs=${RUNS:-3}
+dir=$PWD/.cache/bench-kafka
+mkdir -p "$dir"
+go build -o "$dir/auditor" ./cmd/auditor
+go build -o "$dir/gen" ./bench/gen
+go build -o "$dir/kafka" ./bench/kafka
+"$dir/gen" -n "$n" -span "$span" -seed "$seed" -out "$dir"
+exec "$dir/kafka" compare -dir "$dir" -auditor "$dir/auditor" -runs "$runs"
