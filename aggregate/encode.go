@@ -139,6 +139,10 @@ func (d *decoder) take(n int) uint64 {
 	return 0
 }
 
+// fewNoted is how many equal values are noted one by one: most rows of a second have
+// few, and an array of buckets takes kilobytes.
+const fewNoted = 16
+
 // maxBucket is beyond every bucket there is.
 const maxBucket = 1 << 14
 
@@ -155,6 +159,14 @@ func (d *decoder) histogram(h *Histogram) {
 			d.bad = true
 			return
 		}
-		h.addMany(uint32(at), d.uint(), largest)
+		n := d.uint()
+		if n > fewNoted {
+			h.addMany(uint32(at), n, largest)
+			continue
+		}
+		h.max = max(h.max, largest)
+		for range n {
+			h.noted = append(h.noted, uint16(at))
+		}
 	}
 }

@@ -93,8 +93,20 @@ func (h *Histogram) merge(o *Histogram) {
 	}
 }
 
-// each reports the buckets in order.
+// each reports the buckets in order. Few values need no array for that.
 func (h *Histogram) each(f func(at uint32, n uint64)) {
+	if len(h.many) == 0 {
+		slices.Sort(h.noted)
+		for rest := h.noted; len(rest) > 0; {
+			n := 1
+			for n < len(rest) && rest[n] == rest[0] {
+				n++
+			}
+			f(uint32(rest[0]), uint64(n))
+			rest = rest[n:]
+		}
+		return
+	}
 	h.settle()
 	for at, n := range h.many {
 		if n > 0 {

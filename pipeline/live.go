@@ -69,7 +69,7 @@ func NewLive(cfg LiveConfig) (*Live, error) {
 		c.Parallel = max(1, runtime.GOMAXPROCS(0)/2)
 	}
 	if cfg.MaxPending <= 0 {
-		cfg.MaxPending = 2_000_000
+		cfg.MaxPending = 200_000 // of about 1 KiB
 	}
 	shared, extra := newShared(c, aggregate.Config{
 		Horizon: int64(c.Horizon), Lateness: int64(c.Lateness), Live: true,

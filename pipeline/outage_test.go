@@ -27,7 +27,7 @@ func away(t *testing.T, seed uint64) (f *fleet, end int64, gone *atomic.Bool) {
 // everything lands.
 func TestWhileTheStoreIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, end, gone := away(t, 1)
+		f, end, _ := away(t, 1)
 		f.start()
 		time.Sleep(3 * time.Second)
 		for i := range f.logs {
@@ -37,7 +37,7 @@ func TestWhileTheStoreIsAway(t *testing.T) {
 		want := f.store.contents(end)
 		f.kill()
 
-		f, end, gone = away(t, 1)
+		f, _, gone := away(t, 1)
 		f.start()
 		gone.Store(true)
 		time.Sleep(3 * time.Second)
