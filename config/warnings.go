@@ -50,6 +50,9 @@ func (c *Config) Warnings() []string {
 	if c.Store.ClickHouse != nil && c.Keys.SaltFile == "" {
 		warn("keys.salt_file", "none with a shared store: each instance would hash the same key differently")
 	}
+	if len(c.Alerts.Alertmanagers)+len(c.Alerts.Webhooks) > 0 {
+		warn("alerts", "this version evaluates none: nobody will be told")
+	}
 	if !loopback(c.API.Listen) && c.API.Insecure {
 		warn("api.insecure", "whoever reaches %s reads every figure", clip(c.API.Listen))
 	}

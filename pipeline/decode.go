@@ -60,7 +60,9 @@ type decoder struct {
 	key     []byte
 	before  int64
 
-	live bool  // a daemon's: late arrivals are kept apart
+	live bool // a daemon's: late arrivals are kept apart
+	line []byte
+	dead func(line []byte, reason string, at ingest.Ref)
 	mark int64 // its partition's watermark before the block
 }
 
@@ -110,16 +112,17 @@ func (d *decoder) decode(part int, block ingest.Block) *batch {
 			continue
 		}
 		b.lines++
+		d.line = line
 		for len(line) > 0 {
 			more, err := parser.Parse(line, &d.entry)
 			if d.entry.Damaged > 0 && err == nil {
-				b.quarantine(accesslog.RejectDamaged, uint64(d.entry.Damaged), d.at)
+				d.quarantine(b, accesslog.RejectDamaged, uint64(d.entry.Damaged))
 			}
 			if err != nil {
 				if err == accesslog.RejectOther {
 					b.ignored["other_stream"]++
 				} else {
-					b.quarantine(reasonOf(err), 1, d.at)
+					d.quarantine(b, reasonOf(err), 1)
 				}
 			} else {
 				d.take(part, &d.entry, b)
@@ -160,7 +163,15 @@ func reasonOf(err error) accesslog.Reject {
 	return accesslog.RejectSyntax
 }
 
-// quarantine counts records that could not be read.
+// quarantine counts records that could not be read, and hands their line on where
+// dead letters are wanted.
+func (d *decoder) quarantine(b *batch, reason accesslog.Reject, n uint64) {
+	b.quarantine(reason, n, d.at)
+	if d.dead != nil {
+		d.dead(d.line, string(reason), d.at)
+	}
+}
+
 func (b *batch) quarantine(reason accesslog.Reject, n uint64, at ingest.Ref) {
 	b.quarantined[string(reason)] += n
 	if b.quarantined[string(reason)] <= samplesPerReason {
@@ -176,11 +187,11 @@ func (d *decoder) take(part int, e *accesslog.Entry, b *batch) {
 	s := d.shared
 	src := &s.cfg.Sources[s.sources[part]]
 	if !e.HasTime {
-		b.quarantine(accesslog.RejectNoTime, 1, d.at)
+		d.quarantine(b, accesslog.RejectNoTime, 1)
 		return
 	}
 	if e.End > s.latest {
-		b.quarantine(rejectFuture, 1, d.at)
+		d.quarantine(b, rejectFuture, 1)
 		return
 	}
 	d.before = b.maxLog

@@ -51,6 +51,9 @@ type LiveConfig struct {
 	Keyed  []bool
 	Writer Writer
 	Log    *slog.Logger
+	// DeadLetters take, by source, the lines that could not be read; nil for none.
+	// They keep nothing of a line and do not wait.
+	DeadLetters []func(line []byte, reason string, from ingest.Partition, at ingest.Ref)
 	// Clock is the wall clock.
 	Clock func() time.Time
 	// MaxPending is how many rows may wait for the writer before reading stops.
@@ -246,7 +249,10 @@ func (s *session) consume(ctx context.Context, b *ingest.Batch) error {
 	if err != nil {
 		return err
 	}
-	d.mark = mark
+	d.mark, d.dead = mark, nil
+	if letters := s.live.cfg.DeadLetters; source < len(letters) && letters[source] != nil {
+		d.dead = func(line []byte, reason string, at ingest.Ref) { letters[source](line, reason, s.part.Partition, at) }
+	}
 	return s.scope.advance(s.part, b, d.decode(source, b.Block), d)
 }
 

@@ -2,6 +2,8 @@ package pipeline
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -56,6 +58,31 @@ func TestAPictureShowsWhatWasReadASecondAgo(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
 		f.sessions[0].Close(ctx)
+		f.kill()
+	})
+}
+
+// What cannot be read is counted, by reason, and handed on with its place.
+func TestDeadLetters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := liveConfig(t, newRowStore())
+		var letters []string
+		cfg.DeadLetters = []func([]byte, string, ingest.Partition, ingest.Ref){
+			func(line []byte, reason string, from ingest.Partition, at ingest.Ref) {
+				letters = append(letters, fmt.Sprintf("%s %s %s/%d.%d", line, reason, from.Name, at.Offset, at.Line))
+			},
+		}
+		f := &fleet{t: t, cfg: cfg, committed: make([]ingest.Position, 1), store: cfg.Writer.(*rowStore)}
+		f.logs = []partLog{{[]string{strings.TrimSpace(rec(1, "")), "prose", strings.TrimSpace(rec(2, "")), `{"status":200,"path":"/x"}`}}}
+		f.start()
+		f.feed(0, 4)
+		want := []string{"prose syntax log/0/1.1", `{"status":200,"path":"/x"} no_time log/0/3.1`}
+		if !slices.Equal(letters, want) {
+			t.Errorf("dead letters are %q, want %q", letters, want)
+		}
+		if q := f.live.Picture().Sources[0].Quarantined; q["syntax"] != 1 || q["no_time"] != 1 {
+			t.Errorf("counted are %v", q)
+		}
 		f.kill()
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/targetside/auditor/api"
+	"github.com/targetside/auditor/ingest"
 	"github.com/targetside/auditor/pipeline"
 	"github.com/targetside/auditor/store"
 )
@@ -76,9 +77,18 @@ func newDaemon(ctx context.Context, l *loaded, log *slog.Logger, now func() time
 	if len(l.Sources) == 0 {
 		return nil, errors.New("nothing to read: the configuration has no sources")
 	}
+	for _, w := range l.Warnings() {
+		log.Warn(w)
+	}
 	d := &daemon{log: log, loaded: l, now: now}
 	defer func() {
 		if err != nil {
+			for _, s := range d.sources {
+				if p, ok := s.reads.(*ingest.Push); ok {
+					p.Close()
+				}
+				s.closeDead(log)
+			}
 			d.close()
 		}
 	}()
@@ -98,12 +108,18 @@ func newDaemon(ctx context.Context, l *loaded, log *slog.Logger, now func() time
 	for i, s := range l.Sources {
 		keyed[i] = s.Kafka != nil && s.Kafka.Keyed
 	}
-	if d.live, err = pipeline.NewLive(pipeline.LiveConfig{
-		Config: c, Idle: l.Time.Idle, Keyed: keyed, Writer: rows, Log: log, Clock: now,
-	}); err != nil {
+	if d.sources, err = l.openSources(d.store, log); err != nil {
 		return nil, err
 	}
-	if d.sources, err = l.openSources(d.store, log); err != nil {
+	letters := make([]func([]byte, string, ingest.Partition, ingest.Ref), len(d.sources))
+	for i := range d.sources {
+		if dead := d.sources[i].dead; dead != nil {
+			letters[i] = dead.Put
+		}
+	}
+	if d.live, err = pipeline.NewLive(pipeline.LiveConfig{
+		Config: c, Idle: l.Time.Idle, Keyed: keyed, Writer: rows, Log: log, Clock: now, DeadLetters: letters,
+	}); err != nil {
 		return nil, err
 	}
 	d.reader = newReader(d, rows, c.Salt)
@@ -164,6 +180,9 @@ func (d *daemon) run(ctx context.Context) error {
 	within(stopTime, sources.Wait)
 	stopCounting()
 	within(stopTime, counters.Wait)
+	for _, s := range d.sources {
+		s.closeDead(d.log)
+	}
 	if failed == nil {
 		within(stopTime, func() { <-serving })
 	}

@@ -24,6 +24,7 @@ import (
 type source struct {
 	name, kind, dependency string
 	reads                  reads
+	dead                   *ingest.DeadLetter // nil: none
 }
 
 // reads is what every source of package ingest can do.
@@ -40,6 +41,18 @@ func (s *source) standby() bool {
 	return ok && k.Standby()
 }
 
+// closeDead writes the dead letters that still wait.
+func (s *source) closeDead(log *slog.Logger) {
+	if s.dead == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
+	defer cancel()
+	if err := s.dead.Close(ctx); err != nil {
+		log.Warn("not all dead letters were written", "source", s.name, "error", err)
+	}
+}
+
 // openSources prepares the sources; none of them reads yet.
 func (l *loaded) openSources(positions ingest.Positions, log *slog.Logger) (out []source, err error) {
 	for i := range l.Sources {
@@ -48,7 +61,11 @@ func (l *loaded) openSources(positions ingest.Positions, log *slog.Logger) (out 
 		switch {
 		case s.Kafka != nil:
 			src.name, src.kind = s.Kafka.Topics[0], "kafka"
-			src.reads, err = openKafka(i, s.Kafka, log)
+			var k *ingest.Kafka
+			if k, err = openKafka(i, s.Kafka, log); err == nil && s.DeadLetter != nil {
+				src.dead = k.DeadLetter(s.DeadLetter.Topic)
+			}
+			src.reads = k
 		case s.File != nil:
 			src.name, src.kind = s.File.Paths[0], "file"
 			if !s.File.Follow {
