@@ -141,6 +141,9 @@ func (l *Ledger) Add(a *Arrival, key []byte, watermark int64) {
 	l.stats.Open++
 }
 
+// Closed says that the tick of an arrival is closed.
+func (l *Ledger) Closed(a *Arrival) bool { return l.cfg.Tick(a) < l.closed }
+
 // Close closes every tick before to: all that will ever be counted in them has
 // been added. What is final by then is appended to out.
 func (l *Ledger) Close(to int64, out *Output) {

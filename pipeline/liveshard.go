@@ -17,6 +17,7 @@ type liveShard struct {
 type liveJob struct {
 	batch  *batch    // nil: none
 	part   *livePart // its partition
+	block  int64     // of offsets, that it begins in
 	mark   int64     // the partition's watermark before the batch
 	to     int64     // ticks before are to be closed
 	beat   bool
@@ -43,16 +44,18 @@ func (sh *liveShard) work(s *scope, number int) {
 			for k := range part.items {
 				it := &part.items[k]
 				it.arrival(&a, j.routes, j.peers)
+				if sh.ledger.Closed(&a) { // its partition came when that was so already
+					blocks = sh.late(&a, j.block, out, blocks)
+					keys = keys[it.keyLen:]
+					continue
+				}
 				sh.ledger.Add(&a, keys[:it.keyLen], max(j.mark, it.before))
 				keys = keys[it.keyLen:]
 			}
 			for k := range part.late {
 				late := &part.late[k]
 				late.arrival.Route, late.arrival.Peer = j.routes[late.arrival.Route], j.peers[late.peer]
-				n := len(out.Late)
-				if sh.ledger.AddLate(&late.arrival, out); len(out.Late) > n {
-					blocks = append(blocks, late.block)
-				}
+				blocks = sh.late(&late.arrival, late.block, out, blocks)
 			}
 		}
 		if j.beat {
@@ -63,4 +66,13 @@ func (sh *liveShard) work(s *scope, number int) {
 		}
 		s.take(number, j, out, sh.ledger.Stats(), blocks)
 	}
+}
+
+// late counts a late arrival and notes its block, unless it is a copy.
+func (sh *liveShard) late(a *aggregate.Arrival, block int64, out *aggregate.Output, blocks []int64) []int64 {
+	n := len(out.Late)
+	if sh.ledger.AddLate(a, out); len(out.Late) > n {
+		blocks = append(blocks, block)
+	}
+	return blocks
 }

@@ -119,3 +119,44 @@ func TestRevokedPartitionsAreNotShown(t *testing.T) {
 		f.kill()
 	})
 }
+
+// A partition that comes when ticks are closed already, with records of these, has
+// them counted: late, and not among what was final.
+func TestAPartitionThatComesLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, end, _ := away(t, 4)
+		f.start()
+		time.Sleep(3 * time.Second)
+		late := f.sessions[1]
+		if err := late.Close(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Second)
+		f.feed(0, len(f.logs[0].lines))
+		time.Sleep(3 * time.Second)
+		before := f.store.totals(t, end)
+
+		f.assign()
+		time.Sleep(3 * time.Second)
+		f.feed(1, len(f.logs[1].lines))
+		time.Sleep(3 * time.Second)
+		after := f.store.totals(t, end)
+		f.kill()
+
+		whole, _, _ := away(t, 4)
+		whole.start()
+		time.Sleep(3 * time.Second)
+		for i := range whole.logs {
+			whole.feed(i, len(whole.logs[i].lines))
+		}
+		time.Sleep(3 * time.Second)
+		want := whole.store.totals(t, end)
+		whole.kill()
+		if before.Arrivals >= want.Arrivals || after.Originals != before.Originals {
+			t.Fatalf("before %+v, after %+v", before, after)
+		}
+		if got := after.Arrivals; got < want.Arrivals-uint64(len(f.logs[1].lines))/10 || got > want.Arrivals+uint64(len(f.logs[1].lines))/10 {
+			t.Errorf("%d arrivals are stored of %d; %d were before", got, want.Arrivals, before.Arrivals)
+		}
+	})
+}

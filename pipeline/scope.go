@@ -198,7 +198,7 @@ func (s *scope) advance(p *livePart, b *ingest.Batch, out *batch, d *decoder) er
 		s.live.reg.add(out)
 		job.routes, job.peers = s.live.reg.routeOf[d.number], s.live.reg.peerOf[d.number]
 		s.live.order.Unlock()
-		job.batch, job.mark = out, p.mark
+		job.batch, job.mark, job.block = out, p.mark, b.Offset/s.live.shared.offsetBlock
 		p.mark = max(p.mark, out.maxLog)
 		p.trail.add(&out.trace)
 		p.sent = append(p.sent, b.Offset)
