@@ -91,6 +91,14 @@ func totals(n *[numCounters]uint64, dead, busy, repeat int64) Totals {
 	return t
 }
 
+// Questions is how many distinct questions there are in the range that the counts
+// are of; see Settle. Those of two ranges do not add.
+func (c *Counts) Questions() uint64 {
+	c.tally.empty(&c.n)
+	n, _ := c.distinct(theQuestions)
+	return n
+}
+
 // EachQuestionCount reports how many questions had how many arrivals when they were
 // over: for each bucket its largest number of arrivals and its questions. It returns
 // how many arrivals that is, exact.

@@ -82,7 +82,7 @@ func (p *writing) remake(level int, k key) error {
 func (p *writing) putSum(level int, k key, s *sum) error {
 	p.buf = s.counts.Append(p.buf[:0])
 	s.value.counts = p.buf
-	s.plain = s.counts.Plain()
+	s.plain = s.counts.Totals()
 	_, err := p.t.put(level, k, &s.value, true)
 	return err
 }

@@ -33,7 +33,7 @@ type value struct {
 	rules   uint32
 	version uint64
 	open    bool
-	plain   aggregate.Plain
+	plain   aggregate.Totals
 	counts  []byte // of Counts.Append
 }
 

@@ -216,7 +216,7 @@ func (p *writing) row(r *Row) error {
 	}
 	p.buf = r.Counts.Append(p.buf[:0])
 	k := key{r.At, id, r.LateBlock}
-	changed, err := p.t.put(0, k, &value{rules: r.Rules, version: r.Version, open: r.Open, plain: r.Counts.Plain(), counts: p.buf}, false)
+	changed, err := p.t.put(0, k, &value{rules: r.Rules, version: r.Version, open: r.Open, plain: r.Counts.Totals(), counts: p.buf}, false)
 	if err != nil {
 		return err
 	}

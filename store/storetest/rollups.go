@@ -87,7 +87,7 @@ func (s *suite) distinct() {
 					sum.Merge(x.Counts)
 				}
 			}
-			if got, want := sum.Plain().Questions, t.questions(from, to); got != want {
+			if got, want := sum.Questions(), t.questions(from, to); got != want {
 				s.Fatalf("rows of %d s from %d to %d: %d distinct questions, want %d", length, from-base, to-base, got, want)
 			}
 		}

@@ -135,7 +135,7 @@ func write(rules uint32, closed int64, rows ...store.Row) *store.Write {
 func brief(rows []store.Row) []string {
 	var out []string
 	for _, r := range rows {
-		s := fmt.Sprintf("%d %q %d r%d v%d: %d", r.At-base, r.Name, r.LateBlock, r.Rules, r.Version, r.Counts.Plain().Arrivals)
+		s := fmt.Sprintf("%d %q %d r%d v%d: %d", r.At-base, r.Name, r.LateBlock, r.Rules, r.Version, r.Counts.Totals().Arrivals)
 		if r.Open {
 			s += " open"
 		}
