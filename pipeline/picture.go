@@ -41,6 +41,7 @@ type LiveDependency struct {
 	// Closed counts the closed ticks that were stored first by this process.
 	Closed       aggregate.Totals
 	ClosedRoutes []LivePart
+	PerQuestion  aggregate.Histogram // arrivals, of questions that are over
 }
 
 // LiveWindow is the live figures of the last seconds of log time, From up to To,
@@ -116,6 +117,7 @@ func (g *gauge) read(m *budget.Ratio, sums aggregate.Totals, first, to int64) Li
 type sheet struct {
 	total                      aggregate.Sums
 	routes, originators, peers map[string]*aggregate.Sums
+	over                       aggregate.Histogram
 	first, to                  int64
 }
 
@@ -192,6 +194,7 @@ func (l *Live) Picture() *Picture {
 				totals[dep] = newSheet()
 			}
 			totals[dep].total.Merge(c)
+			totals[dep].over.Merge(s.over[route])
 			sumInto(totals[dep].routes, name, c)
 		}
 		s.mu.Unlock()
@@ -224,7 +227,7 @@ func (l *Live) Picture() *Picture {
 			d.Budget = l.gauges[name].read(&l.cfg.Budget, x.total.Totals(), x.first, x.to)
 		}
 		if x := totals[name]; x != nil {
-			d.Closed, d.ClosedRoutes = x.total.Totals(), parts(x.routes)
+			d.Closed, d.ClosedRoutes, d.PerQuestion = x.total.Totals(), parts(x.routes), x.over
 		}
 		p.Dependencies = append(p.Dependencies, d)
 	}

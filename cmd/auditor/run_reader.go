@@ -87,7 +87,7 @@ func (r *reader) take() {
 		s.Dependencies = append(s.Dependencies, api.Dependency{
 			Name: d.Name, Warming: p.Warming, CompleteUntil: tickTime(p.Closed), ReadShare: share,
 			LiveQuestions: int64(p.Stats.Live), Windows: showWindows(d.Windows), Budgets: []api.Budget{showBudget(&d.Budget)},
-			Closed: api.Counters{Total: showSums(&d.Closed), Routes: showParts(d.ClosedRoutes)},
+			Closed: api.Counters{Total: showSums(&d.Closed), Routes: showParts(d.ClosedRoutes), PerQuestion: showHistogram(&d.PerQuestion)},
 		})
 	}
 	r.snapshot.Store(&s)
@@ -156,6 +156,17 @@ func showParts(in []pipeline.LivePart) (out []api.Part) {
 	for i := range in {
 		out = append(out, api.Part{Name: in[i].Name, Sums: showSums(&in[i].Totals)})
 	}
+	return out
+}
+
+// showHistogram is a histogram of counts. Its sum takes values that are kept by a
+// range, those above 32, for the largest in there.
+func showHistogram(h *aggregate.Histogram) (out api.Distribution) {
+	h.EachCount(func(upper, n uint64) {
+		out.Buckets = append(out.Buckets, api.Bucket{Upper: float64(upper), N: n})
+		out.Sum += float64(upper) * float64(n)
+	})
+	out.Count = h.N()
 	return out
 }
 
