@@ -28,7 +28,8 @@ type Picture struct {
 type LivePartition struct {
 	Source          int
 	Name, Scope     string
-	Assigned, AtEnd bool
+	Assigned        bool
+	Idle            bool // nothing has come for LiveConfig.Idle
 	Next, Committed int64
 	Watermark       int64 // Unix nanoseconds; math.MinInt64: no record yet
 }
@@ -252,7 +253,8 @@ func (s *scope) picture(p *Picture) {
 	}
 	for _, x := range s.parts {
 		p.Partitions = append(p.Partitions, LivePartition{
-			Source: x.Source, Name: x.Name, Scope: s.name, Assigned: x.assigned, AtEnd: !x.atEnd.IsZero(),
+			Source: x.Source, Name: x.Name, Scope: s.name, Assigned: x.assigned,
+			Idle: !x.atEnd.IsZero() && p.At.Sub(x.atEnd) >= s.live.cfg.Idle,
 			Next: x.next, Committed: x.left.Offset, Watermark: x.mark,
 		})
 	}

@@ -178,7 +178,7 @@ func (s *scope) advance(p *livePart, b *ingest.Batch, out *batch, d *decoder) er
 	switch {
 	case !b.AtEnd:
 		p.atEnd = time.Time{}
-	case p.atEnd.IsZero():
+	case p.atEnd.IsZero() || b.Next > b.Offset: // since something came
 		p.atEnd = now
 	}
 	if out != nil {
