@@ -6,10 +6,11 @@ GO      ?= go
 BIN     := bin/auditor
 TOOL    := $(GO) tool -modfile=tools/go.mod
 FUZZ    ?= 30s
+DEMO    ?=
 RACE    := $(shell command -v $${CC:-cc} >/dev/null 2>&1 && echo -race)
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint fuzz bench bench-replay bench-kafka pgo record test-recorded clean
+.PHONY: help build demo samples test lint fuzz bench bench-replay bench-kafka pgo record test-recorded clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -17,7 +18,10 @@ help: ## list the targets
 build: ## build bin/auditor
 	@CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN) ./cmd/auditor
 
-demo: build ## audit the shipped sample logs and print the reports
+demo: build ## run everything on this machine: callers, broker, daemon (DEMO="--for 30s")
+	@$(BIN) demo $(DEMO)
+
+samples: build ## audit the shipped sample logs and print the reports
 	@for log in nginx-json envoy-json; do \
 		echo "== examples/logs/$$log.log"; \
 		$(BIN) replay --config examples/$$log.yaml examples/logs/$$log.log || exit 1; \

@@ -154,6 +154,15 @@ func countUpper(b uint32) uint64 {
 	return 2 * exactCounts << (b - exactCounts)
 }
 
+// Merge adds everything that o counted.
+func (h *Histogram) Merge(o *Histogram) { h.merge(o) }
+
+// EachCount reports the buckets of a histogram of counts, as PerQuestion is, in
+// order: how many values there are up to upper, and above the bucket before.
+func (h *Histogram) EachCount(f func(upper, n uint64)) {
+	h.each(func(at uint32, n uint64) { f(countUpper(at), n) })
+}
+
 func (h *Histogram) addCount(k uint32) { h.add(countBucket(k), int64(k)) }
 
 // Gaps between arrivals are kept to the millisecond below two seconds, and to

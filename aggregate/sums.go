@@ -98,11 +98,3 @@ func (c *Counts) Questions() uint64 {
 	n, _ := c.distinct(theQuestions)
 	return n
 }
-
-// EachQuestionCount reports how many questions had how many arrivals when they were
-// over: for each bucket its largest number of arrivals and its questions. It returns
-// how many arrivals that is, exact.
-func (c *Counts) EachQuestionCount(f func(arrivals, questions uint64)) (sum uint64) {
-	c.PerQuestion.each(func(at uint32, n uint64) { f(countUpper(at), n) })
-	return uint64(c.PerQuestion.sum)
-}

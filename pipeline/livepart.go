@@ -20,10 +20,10 @@ type livePart struct {
 	sent     []int64 // offsets of the batches that not every shard is through with
 	mark     int64   // watermark
 	trail    trail
-	raised   []markAt // where the watermark was raised, the partition being idle
-	todo     []markAt // of them, those of an earlier run that are still to come
-	decided  *markAt  // a raise that is not committed yet
-	atEnd    time.Time
+	raised   []markAt        // where the watermark was raised, the partition being idle
+	todo     []markAt        // of them, those of an earlier run that are still to come
+	decided  *markAt         // a raise that is not committed yet
+	atEnd    time.Time       // since when it is read to its end and nothing came; zero: there is more
 	left     ingest.Position // as it was last told to be released
 	base     markAt          // where that is, and the watermark there
 }

@@ -32,7 +32,8 @@ type Picture struct {
 type LivePartition struct {
 	Source          int
 	Name, Scope     string
-	Assigned, AtEnd bool
+	Assigned        bool
+	Idle            bool // nothing has come for LiveConfig.Idle
 	Next, Committed int64
 	Watermark       int64 // Unix nanoseconds; math.MinInt64: no record yet
 }
@@ -47,21 +48,7 @@ type LiveDependency struct {
 	// Closed counts the closed ticks that were stored first by this process.
 	Closed       aggregate.Totals
 	ClosedRoutes []LivePart
-	Ended        Ended
-}
-
-// Ended is how many arrivals questions had that are over.
-type Ended struct {
-	Questions  map[uint64]uint64 // by the largest number of arrivals of their bucket
-	Count, Sum uint64            // of questions, and of their arrivals
-}
-
-func (e *Ended) add(arrivals, questions uint64) {
-	if e.Questions == nil {
-		e.Questions = map[uint64]uint64{}
-	}
-	e.Questions[arrivals] += questions
-	e.Count += questions
+	PerQuestion  aggregate.Histogram // arrivals, of questions that are over
 }
 
 // LiveWindow is the live figures of the last seconds of log time, From up to To,
@@ -138,8 +125,8 @@ func (g *gauge) read(m *budget.Ratio, sums aggregate.Totals, first, to int64) Li
 type sheet struct {
 	total                      aggregate.Sums
 	routes, originators, peers map[string]*aggregate.Sums
+	over                       aggregate.Histogram
 	first, to                  int64
-	ended                      Ended
 }
 
 func newSheet() *sheet {
@@ -232,13 +219,8 @@ func (l *Live) Picture() *Picture {
 				totals[dep] = newSheet()
 			}
 			totals[dep].total.Merge(c)
+			totals[dep].over.Merge(s.over[route])
 			sumInto(totals[dep].routes, name, c)
-			if e := s.ended[route]; e != nil {
-				for arrivals, questions := range e.Questions {
-					totals[dep].ended.add(arrivals, questions)
-				}
-				totals[dep].ended.Sum += e.Sum
-			}
 		}
 		s.mu.Unlock()
 	}
@@ -274,7 +256,7 @@ func (l *Live) Picture() *Picture {
 			}
 		}
 		if x := totals[name]; x != nil {
-			d.Closed, d.ClosedRoutes, d.Ended = x.total.Totals(), parts(x.routes), x.ended
+			d.Closed, d.ClosedRoutes, d.PerQuestion = x.total.Totals(), parts(x.routes), x.over
 		}
 		p.Dependencies = append(p.Dependencies, d)
 	}
@@ -305,7 +287,8 @@ func (s *scope) picture(p *Picture) bool {
 	}
 	for _, x := range s.parts {
 		p.Partitions = append(p.Partitions, LivePartition{
-			Source: x.Source, Name: x.Name, Scope: s.name, Assigned: x.assigned, AtEnd: !x.atEnd.IsZero(),
+			Source: x.Source, Name: x.Name, Scope: s.name, Assigned: x.assigned,
+			Idle: !x.atEnd.IsZero() && p.At.Sub(x.atEnd) >= s.live.cfg.Idle,
 			Next: x.next, Committed: x.left.Offset, Watermark: x.mark,
 		})
 	}

@@ -86,3 +86,36 @@ func TestDeadLetters(t *testing.T) {
 		f.kill()
 	})
 }
+
+// A partition to which nothing comes does not hold back those that are read to
+// their end again and again: what arrives does so at the end, but it does arrive.
+func TestAnIdlePartitionHoldsNothingBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fleet{t: t, cfg: liveConfig(t, newRowStore()), committed: make([]ingest.Position, 2), logs: make([]partLog, 2)}
+		f.cfg.Idle = 5 * time.Second
+		f.store = f.cfg.Writer.(*rowStore)
+		f.start()
+		time.Sleep(3 * time.Second)
+		f.logs[1].lines = append(f.logs[1].lines, strings.TrimSpace(rec(0, "")))
+		f.feed(1, 1)
+		const seconds = 60
+		for s := range seconds {
+			f.logs[0].lines = append(f.logs[0].lines, strings.TrimSpace(rec(s*1000, "")))
+			f.feed(0, 1)
+			f.pause(1)
+			f.commit()
+			time.Sleep(time.Second)
+		}
+		p := f.live.Picture()
+		lateness := int64(f.cfg.Lateness / time.Second)
+		if behind := noon.Unix() + seconds - p.Closed; behind > lateness+2 {
+			t.Errorf("what is closed ends %d s ago, with a lateness of %d s", behind, lateness)
+		}
+		for _, part := range p.Partitions {
+			if part.Idle != (part.Name == "log/1") {
+				t.Errorf("%s: idle %v", part.Name, part.Idle)
+			}
+		}
+		f.kill()
+	})
+}

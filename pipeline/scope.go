@@ -43,9 +43,9 @@ type scope struct {
 	late     map[lateKey]*lateRows
 	counted  []Range
 	windows  *windows
-	totals   map[uint16]*aggregate.Sums // of closed ticks that were counted here first, by route
-	ended    map[uint16]*Ended          // likewise
-	stats    []aggregate.Stats          // by shard
+	totals   map[uint16]*aggregate.Sums      // of closed ticks that were counted here first, by route
+	over     map[uint16]*aggregate.Histogram // arrivals per question in these, of questions that are over
+	stats    []aggregate.Stats               // by shard
 	storeErr error
 
 	writing chan struct{} // has room while no rows are stored
@@ -83,7 +83,8 @@ func newScope(l *Live, name string, shards int) *scope {
 		live: l, name: name, log: l.cfg.Log.With("scope", name), parts: map[string]*livePart{},
 		closed: noTick, emitFrom: noTick, stored: noTick, warm: noTick,
 		filed: map[int64]uint64{}, rows: map[int64]map[rowKey]*aggregate.Counts{}, late: map[lateKey]*lateRows{},
-		windows: newWindows(), totals: map[uint16]*aggregate.Sums{}, ended: map[uint16]*Ended{}, writing: make(chan struct{}, 1),
+		windows: newWindows(), totals: map[uint16]*aggregate.Sums{}, over: map[uint16]*aggregate.Histogram{},
+		writing: make(chan struct{}, 1),
 	}
 	s.changed = sync.NewCond(&s.mu)
 	s.start(shards)
@@ -190,7 +191,7 @@ func (s *scope) advance(p *livePart, b *ingest.Batch, out *batch, d *decoder) er
 	switch {
 	case !b.AtEnd:
 		p.atEnd = time.Time{}
-	case p.atEnd.IsZero():
+	case p.atEnd.IsZero() || b.Next > b.Offset: // since something came
 		p.atEnd = now
 	}
 	if out != nil {
@@ -328,12 +329,7 @@ func (s *scope) take(shard int, j *liveJob, out *aggregate.Output, stats aggrega
 		}
 		if !k.byPeer && !k.wide {
 			s.closedSum(r.Dims.Route).AddCounts(r.Counts)
-			e := s.ended[r.Dims.Route]
-			if e == nil {
-				e = new(Ended)
-				s.ended[r.Dims.Route] = e
-			}
-			e.Sum += r.Counts.EachQuestionCount(e.add)
+			s.over[r.Dims.Route].Merge(&r.Counts.PerQuestion)
 		}
 		if c := at[k]; c != nil {
 			c.Merge(r.Counts)
@@ -352,7 +348,7 @@ func (s *scope) take(shard int, j *liveJob, out *aggregate.Output, stats aggrega
 
 func (s *scope) closedSum(route uint16) *aggregate.Sums {
 	if s.totals[route] == nil {
-		s.totals[route] = new(aggregate.Sums)
+		s.totals[route], s.over[route] = new(aggregate.Sums), new(aggregate.Histogram)
 	}
 	return s.totals[route]
 }

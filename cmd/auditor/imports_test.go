@@ -44,6 +44,7 @@ var only = map[string][]string{
 	"flag":                           {"cmd/auditor", "bench/gen", "bench/run", "bench/scan", "bench/kafka", "bench/duckdb", "examples/record"},
 	"os/signal":                      {"cmd/auditor", "examples/record", "bench/run"},
 	"github.com/segmentio/kafka-go":  {"ingest"},
+	"github.com/twmb/franz-go":       {"cmd/auditor"}, // the demo's broker
 	"github.com/go-chi/chi/":         {"api"},
 	"github.com/ClickHouse/":         {"store"},
 	"modernc.org/":                   {"store"},

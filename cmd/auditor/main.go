@@ -4,6 +4,7 @@
 //
 // Usage:
 //
+//	auditor demo [--for 30s]
 //	auditor run [--config auditor.yaml]
 //	auditor replay [--config auditor.yaml] [--output json|text|markdown] FILE…
 //	auditor explain [--format F] [--config auditor.yaml] [--output json|text] [FILE…]
@@ -65,6 +66,7 @@ func subcommands() []subcommand {
 		{"explain", "show how each record is read, and why", explain, 0},
 		{"check", "validate a configuration and print what is in force", check, 0},
 		{"run", "count what sources bring, as it comes", runCommand, 3 * stopTime},
+		{"demo", "run everything on this machine, with traffic of its own", demoCommand, 4 * stopTime},
 		{"key", "make, mint and verify question keys", key, 0},
 		{"version", "print the version", version, 0},
 	}

@@ -4,12 +4,17 @@ import (
 	"bytes"
 	"context"
 	"flag"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/targetside/auditor/config"
+	"github.com/targetside/auditor/store"
 )
 
 var updateReadme = flag.Bool("update-readme", false, "write what the README's session prints into it")
@@ -51,6 +56,51 @@ func TestReadmeSession(t *testing.T) {
 	if *updateReadme {
 		if err := os.WriteFile("README.md", []byte(out.String()), 0o644); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// The configurations that the README shows are valid ones.
+func TestReadmeConfigurations(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := strings.Split(string(text), "```yaml\n")
+	for _, part := range parts[1:] {
+		text, _, _ := strings.Cut(part, "```\n")
+		c, err := config.Parse(filepath.Join(t.TempDir(), "README.md"), []byte(text), os.LookupEnv)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		l := loaded{Config: c}
+		if _, err := l.openSources(store.NewMemory(), slog.New(slog.DiscardHandler)); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(parts) < 2 {
+		t.Error("the README has no configuration")
+	}
+}
+
+// The commands that the README names are there, with their flags.
+func TestReadmeCommands(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	makefile, err := os.ReadFile(filepath.Join("..", "..", "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`(?m)^    (make|auditor|zcat .* \| auditor) ([a-z]+)`).FindAllStringSubmatch(string(text), -1) {
+		known := m[1] == "make" && strings.Contains(string(makefile), "\n"+m[2]+": ")
+		for _, c := range subcommands() {
+			known = known || m[1] != "make" && c.name == m[2]
+		}
+		if !known {
+			t.Errorf("the README names %q, which there is not", strings.TrimSpace(m[0]))
 		}
 	}
 }

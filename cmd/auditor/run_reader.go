@@ -94,7 +94,7 @@ func (r *reader) take() {
 		s.Dependencies = append(s.Dependencies, api.Dependency{
 			Name: d.Name, Warming: p.Warming, CompleteUntil: tickTime(p.Closed), ReadShare: share,
 			Windows: showWindows(d.Windows), Budgets: showBudgets(d.Budgets),
-			Closed: api.Counters{Total: showSums(&d.Closed), Routes: showParts(d.ClosedRoutes), PerQuestion: showEnded(&d.Ended)},
+			Closed: api.Counters{Total: showSums(&d.Closed), Routes: showParts(d.ClosedRoutes), PerQuestion: showHistogram(&d.PerQuestion)},
 		})
 	}
 	r.snapshot.Store(&s)
@@ -148,15 +148,6 @@ func sumOf(m map[string]uint64) (n uint64) {
 	return n
 }
 
-func showEnded(e *pipeline.Ended) api.Distribution {
-	out := api.Distribution{Count: e.Count, Sum: float64(e.Sum)}
-	for arrivals, n := range e.Questions {
-		out.Buckets = append(out.Buckets, api.Bucket{Upper: float64(arrivals), N: n})
-	}
-	slices.SortFunc(out.Buckets, func(a, b api.Bucket) int { return cmp.Compare(a.Upper, b.Upper) })
-	return out
-}
-
 func showWindows(in []pipeline.LiveWindow) (out []api.Window) {
 	for i := range in {
 		w := &in[i]
@@ -172,6 +163,15 @@ func showParts(in []pipeline.LivePart) (out []api.Part) {
 	for i := range in {
 		out = append(out, api.Part{Name: in[i].Name, Sums: showSums(&in[i].Totals)})
 	}
+	return out
+}
+
+// showHistogram is a histogram of counts.
+func showHistogram(h *aggregate.Histogram) (out api.Distribution) {
+	h.EachCount(func(upper, n uint64) {
+		out.Buckets = append(out.Buckets, api.Bucket{Upper: float64(upper), N: n})
+	})
+	out.Count, out.Sum = h.N(), float64(h.Sum())
 	return out
 }
 

@@ -178,7 +178,7 @@ func (s *source) show(p *pipeline.Picture, number int) api.Source {
 				part.Watermark = time.Unix(0, x.Watermark).UTC()
 				part.LagSeconds = aggregate.Number(max(0, p.At.Sub(part.Watermark).Seconds()))
 			}
-			if x.AtEnd {
+			if x.Idle {
 				part.State = "idle"
 			} else {
 				idle = false

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -109,7 +110,7 @@ func TestDaemonFollowsAFileThroughARestart(t *testing.T) {
 	text := fmt.Sprintf(`dependency: seats
 sources: [{file: {paths: [%q]}, format: json}]
 keys: {accept: [{field: my_id}], horizon: 3s}
-time: {lateness: 1s}
+time: {lateness: 1s, idle: 2s}
 store: {sqlite: rows.db}
 api: {listen: "127.0.0.1:0"}
 `, log)
@@ -158,6 +159,10 @@ api: {listen: "127.0.0.1:0"}
 		})
 	}
 	final(r, 3)
+	until(t, "the histogram has questions that are over", func() bool {
+		write("later")
+		return regexp.MustCompile(`auditor_arrivals_per_question_count{dependency="seats"} [1-9]`).MatchString(r.get("/metrics")["text"].(string))
+	})
 	r.stop()
 
 	r = startDaemon(t, config)
