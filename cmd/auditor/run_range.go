@@ -31,6 +31,8 @@ func (r *reader) Range(ctx context.Context, q api.RangeQuery) (*api.Range, error
 	if byPeer {
 		ask.Family, ask.Name = store.ByPeer, q.Peer
 	}
+	// Before the rows: what is written meanwhile may be among them, and what is said
+	// to be complete is.
 	closed, err := r.d.store.Closed(ctx)
 	if err != nil {
 		return nil, unavailable(err)
