@@ -91,13 +91,14 @@ func (r *partitionRead) ask() {
 }
 
 func (r *partitionRead) consume(ctx context.Context, b *Batch) error {
+	next := b.Next // the session gives b back, and another partition may take it
 	if err := r.session.Consume(ctx, b); err != nil {
 		return &consumeError{err}
 	}
 	told := r.batch.told
 	r.batch.told = tally{}
 	r.p.update(func(s *PartitionState) {
-		s.Next = b.Next
+		s.Next = next
 		s.Records += told.records
 		s.Bytes += told.bytes
 		s.Empty += told.empty

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"strings"
 	"testing"
@@ -57,6 +58,7 @@ func TestDemoTellsTheTruth(t *testing.T) {
 	if late := time.Now().Unix() - to; late > 15 {
 		t.Errorf("what is final ends %d s ago", late)
 	}
+	anyStep(t, whole)
 	truth := map[string]demoCounts{}
 	for _, dep := range demoDependencies {
 		truth[dep.name] = d.traffic.truth.sum(dep.name, from, to)
@@ -108,6 +110,42 @@ func TestDemoTellsTheTruth(t *testing.T) {
 	if t.Failed() {
 		t.Log(text)
 	}
+}
+
+// anyStep wants the same of a range whatever its step is: rows of minutes and hours
+// are made when these are over, and what is newer is counted all the same.
+func anyStep(t *testing.T, w *demoWatch) {
+	t.Helper()
+	from := time.Now().Truncate(time.Hour).Add(-time.Hour)
+	ask := func(step string) (total map[string]any, complete, first string) {
+		var a struct {
+			CompleteUntil string `json:"complete_until"`
+			Total         map[string]any
+			Series        []struct{ Points []struct{ At string } }
+		}
+		if err := w.get(t.Context(), "/api/v1/series?"+url.Values{
+			"dependency": {"seats"}, "measure": {"arrivals,originals,questions,amplification,amplification_low,amplification_high,hops.above"}, "step": {step}, "limit": {"1"},
+			"from": {from.UTC().Format(time.RFC3339)}, "to": {from.Add(3 * time.Hour).UTC().Format(time.RFC3339)},
+		}.Encode(), &a); err != nil {
+			t.Error(err)
+		}
+		for _, s := range a.Series {
+			first = s.Points[0].At
+		}
+		return a.Total, a.CompleteUntil, first
+	}
+	until(t, "answers are of one moment", func() bool {
+		fine, before, _ := ask("10s")
+		minutes, _, _ := ask("1m")
+		hours, after, first := ask("1h")
+		if before != after {
+			return false
+		}
+		if fmt.Sprint(fine) != fmt.Sprint(minutes) || fmt.Sprint(fine) != fmt.Sprint(hours) || first == "" {
+			t.Errorf("of steps of 10 s, 1 min and 1 h the answers are\n%v\n%v\n%v", fine, minutes, hours)
+		}
+		return true
+	})
 }
 
 // A line on which the auditor and the callers differ says so, and fails the demo.

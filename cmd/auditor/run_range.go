@@ -31,10 +31,8 @@ func (r *reader) Range(ctx context.Context, q api.RangeQuery) (*api.Range, error
 	if byPeer {
 		ask.Family, ask.Name = store.ByPeer, q.Peer
 	}
-	rows, err := r.d.store.Rows(ctx, ask)
-	if err != nil {
-		return nil, unavailable(err)
-	}
+	// Before the rows: what is written meanwhile may be among them, and what is said
+	// to be complete is.
 	closed, err := r.d.store.Closed(ctx)
 	if err != nil {
 		return nil, unavailable(err)
@@ -44,6 +42,10 @@ func (r *reader) Range(ctx context.Context, q api.RangeQuery) (*api.Range, error
 		if at := tickTime(tick); out.CompleteUntil.IsZero() || at.Before(out.CompleteUntil) {
 			out.CompleteUntil = at
 		}
+	}
+	rows, err := r.rowsOf(ctx, ask, out.CompleteUntil)
+	if err != nil {
+		return nil, unavailable(err)
 	}
 	snap := r.Snapshot()
 	var share aggregate.Figure
@@ -64,8 +66,7 @@ func (r *reader) Range(ctx context.Context, q api.RangeQuery) (*api.Range, error
 		if nobody && row.Name != "" {
 			continue
 		}
-		back := (row.At - ask.From) / int64(ask.Resolution)
-		whole.add(row, back)
+		whole.add(&row.Row, (row.At-ask.From)/int64(row.resolution))
 		name := [2]string{row.Dependency}
 		switch q.By {
 		case api.ByRoute:
@@ -85,7 +86,7 @@ func (r *reader) Range(ctx context.Context, q api.RangeQuery) (*api.Range, error
 		if points[at] == nil {
 			points[at] = &sums{byPeer: byPeer, narrow: q.By == api.ByRoute || q.Route != ""}
 		}
-		points[at].add(row, (row.At-ask.From-at*step)/int64(ask.Resolution))
+		points[at].add(&row.Row, (row.At-ask.From-at*step)/int64(row.resolution))
 	}
 	out.Total = whole.measure(ask.To-ask.From, share)
 	type ranked struct {
@@ -116,6 +117,44 @@ func (r *reader) Range(ctx context.Context, q api.RangeQuery) (*api.Range, error
 	}
 	for _, x := range all {
 		out.Series = append(out.Series, x.Series)
+	}
+	return out, nil
+}
+
+// sizedRow is a row and how long a time it is about.
+type sizedRow struct {
+	store.Row
+	resolution store.Resolution
+}
+
+// rowsOf reads the rows of a range. The row of a minute is made when the minute is
+// closed, so the newest part of the range is of finer rows.
+func (r *reader) rowsOf(ctx context.Context, ask store.Query, closed time.Time) (out []sizedRow, err error) {
+	from, to := ask.From, ask.To
+	for _, resolution := range []store.Resolution{store.Hour, store.Minute, store.TenSeconds, store.Tick} {
+		if resolution > ask.Resolution {
+			continue
+		}
+		ask.Resolution, ask.From, ask.To = resolution, from, to
+		if resolution > store.Tick {
+			if closed.IsZero() {
+				continue
+			}
+			made := closed.Unix() - closed.Unix()%int64(resolution)
+			ask.To = min(to, max(from, made))
+		}
+		if ask.From == ask.To {
+			continue
+		}
+		ask.Limit = maxRows - len(out)
+		rows, err := r.d.store.Rows(ctx, ask)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range rows {
+			out = append(out, sizedRow{row, resolution})
+		}
+		from = ask.To
 	}
 	return out, nil
 }
