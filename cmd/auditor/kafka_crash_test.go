@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -50,7 +52,7 @@ func crashes(t *testing.T, bin string, seed uint64, keyed bool) {
 	}
 	topic := kafkaTopic(t, kafkaClient(t), what, crashParts)
 	p := newKafkaProducer(t, seed, topic, keyed)
-	p.rate = int(setting(t, "AUDITOR_KAFKA_RATE", 8000))
+	p.rate = int(setting(t, "AUDITOR_KAFKA_RATE", 20_000))
 	producing := make(chan struct{})
 	go func() { defer close(producing); p.run() }()
 
@@ -60,9 +62,17 @@ func crashes(t *testing.T, bin string, seed uint64, keyed bool) {
 		d.start()
 	}
 	somewhere := func(below time.Duration) time.Duration { return time.Duration(r.Int64N(int64(below))) }
+	time.Sleep(15 * time.Second) // until positions have moved off the beginning
 	for round := range int(setting(t, "AUDITOR_KAFKA_ROUNDS", 10)) {
 		time.Sleep(time.Second + somewhere(9*time.Second))
 		d := fleet[round%2]
+		if round%3 == 2 { // longer than the group waits: it goes on as one that was given up
+			other := fleet[1-round%2]
+			length := 2*time.Second + somewhere(4*time.Second)
+			t.Logf("round %d: %s hangs for %v", round+1, other.name, length)
+			other.hang(length)
+			time.Sleep(somewhere(3 * time.Second))
+		}
 		s, _ := d.source()
 		d.kill()
 		pause := somewhere(2 * time.Second)

@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -9,7 +11,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -111,9 +115,10 @@ api: {listen: "127.0.0.1:0"}
 	t.Cleanup(func() {
 		p.kill()
 		log.Close()
-		if t.Failed() {
+		if t.Failed() || os.Getenv("KLOGS") != "" {
 			said, _ := os.ReadFile(log.Name())
-			t.Logf("%s said\n%s", name, said[max(0, len(said)-12_000):])
+			lines := slices.DeleteFunc(strings.Split(string(said), "\n"), func(l string) bool { return strings.Contains(l, "component=api") })
+			t.Logf("%s said\n%s", name, strings.Join(lines[max(0, len(lines)-100):], "\n"))
 		}
 	})
 	return p
@@ -148,6 +153,20 @@ func (p *process) kill() {
 		p.cmd.Process.Kill()
 		p.cmd.Wait()
 		p.cmd = nil
+	}
+}
+
+// hang keeps the daemon from running for a while.
+func (p *process) hang(length time.Duration) {
+	p.signal(syscall.SIGSTOP)
+	time.Sleep(length)
+	p.signal(syscall.SIGCONT)
+}
+
+func (p *process) signal(s os.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Fatal(err)
 	}
 }
 

@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -54,7 +56,7 @@ type due struct {
 }
 
 const (
-	kafkaHorizon  = 10 * time.Second
+	kafkaHorizon  = 6 * time.Second
 	kafkaLateness = 5 * time.Second
 	shipperDelay  = 1500 // ms; two thirds of what the lateness leaves after 1 s of a tick
 )
