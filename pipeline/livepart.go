@@ -58,6 +58,24 @@ func (p *livePart) settle(l *left) {
 	}
 }
 
+// contradicts says that another instance has raised the watermark where this one has
+// read on without: the two may have found different records late.
+func (p *livePart) contradicts(l *left) bool {
+	return slices.ContainsFunc(l.Raised, func(m markAt) bool {
+		return m.Offset >= p.base.Offset && m.Offset < p.next && !slices.Contains(p.raised, m)
+	})
+}
+
+// learn takes over what another instance has decided about what is still to be read.
+func (p *livePart) learn(l *left) {
+	p.todo = nil
+	for _, m := range l.Raised {
+		if m.Offset >= p.next && !slices.Contains(p.raised, m) {
+			p.todo = append(p.todo, m)
+		}
+	}
+}
+
 // decisions are all raises that a restart has to be told.
 func (p *livePart) decisions() []markAt {
 	all := slices.Concat(p.raised, p.todo)

@@ -107,12 +107,15 @@ func (s *scope) assign(p ingest.Partition, at ingest.Position, was left, known b
 	defer s.mu.Unlock()
 	s.hold = s.live.cfg.Clock().Add(settle)
 	if part = s.parts[p.Name]; part != nil {
-		if at.Offset > part.next || known && was.EmitFrom > s.stored {
+		if at.Offset > part.next || known && (was.EmitFrom > s.stored || part.contradicts(&was)) {
 			return nil, 0, false
 		}
 		part.assigned, part.atEnd = true, time.Time{}
 		part.settle(&was)
 		part.decided = nil
+		if known {
+			part.learn(&was)
+		}
 		return part, part.next, true
 	}
 	part = &livePart{Partition: p, assigned: true, next: at.Offset, mark: was.Mark, trail: newTrail(), left: at, base: markAt{at.Offset, was.Mark}, todo: was.Raised}
