@@ -26,6 +26,9 @@ type livePart struct {
 	atEnd    time.Time
 	left     ingest.Position // as it was last told to be released
 	base     markAt          // where that is, and the watermark there
+	done     int64           // records below it were counted by an earlier run
+	begun    bool            // records have come
+	warming  bool            // what the ledger had to read again is gone; until the next records
 }
 
 // errDecided is what a session is told when records come to a partition of which it
@@ -56,6 +59,17 @@ func (p *livePart) settle(l *left) {
 		p.raiseTo(*p.decided)
 		p.decided = nil
 	}
+}
+
+// lost is how many of the records that are gone just before a batch were not counted
+// by anyone. If they are gone where an earlier run stopped, the ledger does not know
+// what was asked before.
+func (p *livePart) lost(b *ingest.Batch) int64 {
+	if b.Gap == 0 {
+		return 0
+	}
+	p.warming = p.warming || !p.begun
+	return min(b.Gap, max(0, b.Offset-p.done))
 }
 
 // contradicts says that another instance has raised the watermark where this one has

@@ -118,7 +118,7 @@ func (s *scope) assign(p ingest.Partition, at ingest.Position, was left, known b
 		}
 		return part, part.next, true
 	}
-	part = &livePart{Partition: p, assigned: true, next: at.Offset, mark: was.Mark, trail: newTrail(), left: at, base: markAt{at.Offset, was.Mark}, todo: was.Raised}
+	part = &livePart{Partition: p, assigned: true, next: at.Offset, mark: was.Mark, trail: newTrail(), left: at, base: markAt{at.Offset, was.Mark}, todo: was.Raised, done: was.Done}
 	if known {
 		s.warm = max(s.warm, was.Warm)
 		s.emitFrom = max(s.emitFrom, was.EmitFrom)
@@ -198,13 +198,27 @@ func (s *scope) advance(p *livePart, b *ingest.Batch, out *batch, d *decoder) er
 	} else if b.Next > b.Offset && len(b.Data) > 0 {
 		s.counted = append(s.counted, Range{p.Name, b.Offset, b.Next})
 	}
-	s.windows.lost(p.Source, b.Gap, b.Empty)
+	s.windows.lost(p.Source, p.lost(b), b.Empty)
+	if out != nil {
+		s.begin(p, &out.trace)
+	}
 	job.to = s.closeable(now)
 	s.mu.Unlock()
 	if out != nil {
 		s.send(job)
 	}
 	return nil
+}
+
+// begin notes that records of a partition have come.
+func (s *scope) begin(p *livePart, t *trace) {
+	p.begun = true
+	for _, x := range t.ticks {
+		if p.warming {
+			s.warm = max(s.warm, x.tick+2*s.horizon())
+		}
+	}
+	p.warming = p.warming && len(t.ticks) == 0
 }
 
 // atEnd says that there is nothing more to read anywhere.
@@ -531,6 +545,7 @@ func (s *scope) released(p *livePart) ingest.Position {
 			next = min(next, k.block*block)
 		}
 	}
+	done := max(p.done, p.trail.since(s.stored, next))
 	at := p.trail.release(s.stored-2*s.horizon(), next, p.mark, block)
 	if at.Offset <= p.base.Offset {
 		at = p.base // it was left there, with all that is needed
@@ -542,7 +557,7 @@ func (s *scope) released(p *livePart) ingest.Position {
 		}
 	}
 	p.raised = slices.DeleteFunc(p.raised, func(m markAt) bool { return m.Offset < at.Offset })
-	l := left{EmitFrom: s.stored, Mark: at.Mark, Rules: s.rules, Raised: p.decisions(), Warm: s.warm}
+	l := left{EmitFrom: s.stored, Mark: at.Mark, Rules: s.rules, Raised: p.decisions(), Warm: s.warm, Done: done}
 	p.left = ingest.Position{Offset: at.Offset, Metadata: l.String()}
 	return p.left
 }

@@ -115,7 +115,7 @@ api: {listen: "127.0.0.1:0"}
 	t.Cleanup(func() {
 		p.kill()
 		log.Close()
-		if t.Failed() || os.Getenv("KLOGS") != "" {
+		if t.Failed() {
 			said, _ := os.ReadFile(log.Name())
 			lines := slices.DeleteFunc(strings.Split(string(said), "\n"), func(l string) bool { return strings.Contains(l, "component=api") })
 			t.Logf("%s said\n%s", name, strings.Join(lines[max(0, len(lines)-100):], "\n"))
