@@ -44,6 +44,8 @@ func TestRaisedByAnotherInstance(t *testing.T) {
 				f.feed(0, 20)
 				time.Sleep(settle + 3*time.Second)
 				late := 0
+				f.store.mu.Lock()
+				defer f.store.mu.Unlock()
 				for _, r := range f.store.rows {
 					if r.late != 0 && !r.byPeer {
 						late++

@@ -15,15 +15,15 @@ import (
 
 // kafkaTruth is what the rows at rest have to add up to.
 type kafkaTruth struct {
-	arrivals, verified, claimed  uint64
-	originals, repeats           uint64
-	success, gone                uint64
-	absent, malformed, forged    uint64
-	unknown, expired, notYet     uint64
-	late                         uint64
-	copies, sent                 uint64
-	byTick                       map[int64]*[4]uint64 // arrivals, originals, repeats, late
-	firstTick, lastTick, horizon int64
+	arrivals, verified, claimed uint64
+	originals, repeats          uint64
+	success, gone               uint64
+	absent, malformed, forged   uint64
+	unknown, expired, notYet    uint64
+	late                        uint64
+	copies, sent                uint64
+	byTick                      map[int64]*[4]uint64 // arrivals, originals, repeats, late
+	firstTick, lastTick         int64
 }
 
 // kafkaTraffic makes up requests. Times are Unix microseconds.
