@@ -10,7 +10,7 @@ DEMO    ?=
 RACE    := $(shell command -v $${CC:-cc} >/dev/null 2>&1 && echo -race)
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo samples test lint fuzz bench bench-replay bench-kafka pgo record test-recorded clean
+.PHONY: help build demo samples test lint fuzz bench bench-replay bench-kafka pgo record test-recorded test-kafka clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,6 +67,9 @@ record: ## record the sample logs anew, from real nginx and Envoy
 
 test-recorded: ## record logs from real nginx and Envoy, and audit those
 	bash examples/record/test.sh
+
+test-kafka: ## kill daemons that read from a real Kafka broker, and audit what is left
+	$(GO) run ./ingest/kafkatest $(GO) test -count=1 -timeout 10m -run '^TestKafka' -v ./cmd/auditor
 
 clean: ## remove what was built and fetched
 	rm -rf bin .cache

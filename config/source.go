@@ -58,6 +58,9 @@ type Kafka struct {
 	// partition is counted alone. Default false. Wrongly true, a question's
 	// arrivals are split and amplification reads low.
 	Keyed bool `yaml:"keyed"`
+	// SessionTimeout is how long after an instance's last sign of life the others
+	// take its partitions over. Default 30 s.
+	SessionTimeout time.Duration `yaml:"session_timeout"`
 	// Exchange is the topic through which instances share an un-keyed topic.
 	// Default: none. Not with Keyed.
 	Exchange *Exchange `yaml:"exchange"`
@@ -67,7 +70,9 @@ type Kafka struct {
 	SASL *SASL `yaml:"sasl"`
 }
 
-func (k *Kafka) setDefaults() { k.Group, k.Start = "auditor", "first" }
+func (k *Kafka) setDefaults() {
+	k.Group, k.Start, k.SessionTimeout = "auditor", "first", 30*time.Second
+}
 
 // Exchange is the topic in which arrivals are keyed by question.
 type Exchange struct {

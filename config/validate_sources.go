@@ -111,6 +111,7 @@ func (k *checks) kafka(at string, s *Kafka) {
 		k.missing(at, "group", "want a consumer group")
 	}
 	k.oneOf(at+".start", s.Start, "first", "last")
+	k.positive(at+".session_timeout", s.SessionTimeout)
 	if s.Exchange != nil {
 		switch {
 		case s.Exchange.Topic == "":

@@ -181,7 +181,7 @@ func rest(ctx context.Context, d time.Duration) bool {
 // session runs one session, from Assigned to Close. The methods of the session
 // are called one at a time.
 func (f *feed) session(ctx context.Context, h Handler) (err error) {
-	told := f.src.kept()
+	told := f.resume(ctx)
 	s, begin, err := h.Assigned(ctx, f.part, told)
 	if err != nil {
 		return err
@@ -237,6 +237,16 @@ func (f *feed) session(ctx context.Context, h Handler) (err error) {
 		case <-tick.C:
 		}
 	}
+}
+
+// resume is where a new session begins: where a restart would begin. What the last
+// session released may still be on its way to be kept; that is waited for, since the
+// new session decides anew and must not be overruled by it.
+func (f *feed) resume(ctx context.Context) Position {
+	end := time.Now().Add(f.closeIn)
+	for f.src.kept() != f.src.left() && time.Now().Before(end) && rest(ctx, 5*time.Millisecond) {
+	}
+	return f.src.kept()
 }
 
 func (f *feed) assigned(is bool, kept Position) {

@@ -152,6 +152,8 @@ type Kafka struct {
 	running atomic.Bool
 	standby atomic.Bool
 
+	committing sync.Mutex // held while a commit is under way; taken before a partition's lock
+
 	mu         sync.Mutex
 	partitions map[topicPartition]*kafkaPartition
 	trouble    error // of the group as a whole

@@ -236,6 +236,8 @@ func (k *Kafka) watch(ctx context.Context, known topology) bool {
 // commit keeps the positions that have changed. What is refused stays to be
 // committed: if this member was given up, by whoever reads the partition now.
 func (k *Kafka) commit(as membership, partitions []*kafkaPartition) {
+	k.committing.Lock()
+	defer k.committing.Unlock()
 	positions := map[topicPartition]Position{}
 	for _, p := range partitions {
 		if pos, ok := p.uncommitted(); ok {

@@ -21,6 +21,7 @@ type kafkaPartition struct {
 	state    PartitionState
 	released Position // what the session last said, offset -1 for nothing yet
 	kept     Position // what the broker has of that
+	unsure   bool     // whether it has that or what was committed since
 	current  Session  // that is under way, nil for none
 }
 
@@ -48,7 +49,33 @@ func (p *kafkaPartition) assign(left Position) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.state.Assigned, p.state.Committed = true, left.Offset
-	p.kept, p.released = left, Position{Offset: -1}
+	p.kept, p.released, p.unsure = left, Position{Offset: -1}, false
+}
+
+// resume is where a new session begins: where a restart would begin at this moment.
+// What earlier sessions released and was not committed never will be: the new
+// session decides anew, and must not find its decisions overruled by old ones after
+// a crash. A commit that is under way is waited for.
+func (p *kafkaPartition) resume(ctx context.Context, left Position) (Position, error) {
+	p.k.committing.Lock()
+	defer p.k.committing.Unlock()
+	p.mu.Lock()
+	p.released = Position{Offset: -1}
+	unsure := p.unsure
+	p.mu.Unlock()
+	if unsure {
+		has, err := p.k.link.committed(ctx, map[string][]int{p.topic: {p.id}})
+		if err != nil {
+			return left, err
+		}
+		p.assign(has[topicPartition{p.topic, p.id}])
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.kept.Offset >= 0 {
+		left = p.kept
+	}
+	return left, nil
 }
 
 func (p *kafkaPartition) uncommitted() (Position, bool) {
@@ -61,10 +88,11 @@ func (p *kafkaPartition) committed(pos Position, err error) {
 	p.mu.Lock()
 	if err != nil {
 		p.state.Refused++
+		p.unsure = p.unsure || !isCode(err)
 		p.mu.Unlock()
 		return
 	}
-	p.kept, p.state.Committed = pos, pos.Offset
+	p.kept, p.state.Committed, p.unsure = pos, pos.Offset, false
 	s := p.current
 	p.mu.Unlock()
 	if s != nil {
@@ -135,6 +163,12 @@ func (p *kafkaPartition) run(ctx context.Context, h Handler, left Position) {
 // returns where that one begins. With a limit, no handler's memory of what was
 // once there makes it begin behind that.
 func (p *kafkaPartition) session(ctx context.Context, h Handler, left Position, limit int64) (Position, error) {
+	if limit < 0 {
+		var err error
+		if left, err = p.resume(ctx, left); err != nil {
+			return left, err
+		}
+	}
 	if left.Offset < 0 {
 		start, err := p.start(ctx)
 		if err != nil {
@@ -167,11 +201,6 @@ func (p *kafkaPartition) session(ctx context.Context, h Handler, left Position, 
 		err = errors.Join(err, closing)
 	}
 	p.ask(session)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.kept.Offset >= 0 {
-		left = p.kept // what a restart would be told, too
-	}
 	return left, err
 }
 

@@ -26,6 +26,9 @@ type livePart struct {
 	atEnd    time.Time       // since when it is read to its end and nothing came; zero: there is more
 	left     ingest.Position // as it was last told to be released
 	base     markAt          // where that is, and the watermark there
+	done     int64           // records below it were counted by an earlier run
+	begun    bool            // records have come
+	warming  bool            // what the ledger had to read again is gone; until the next records
 }
 
 // errDecided is what a session is told when records come to a partition of which it
@@ -55,6 +58,35 @@ func (p *livePart) settle(l *left) {
 	if p.decided != nil && slices.Contains(l.Raised, *p.decided) {
 		p.raiseTo(*p.decided)
 		p.decided = nil
+	}
+}
+
+// lost is how many of the records that are gone just before a batch were not counted
+// by anyone. If they are gone where an earlier run stopped, the ledger does not know
+// what was asked before.
+func (p *livePart) lost(b *ingest.Batch) int64 {
+	if b.Gap == 0 {
+		return 0
+	}
+	p.warming = p.warming || !p.begun
+	return min(b.Gap, max(0, b.Offset-p.done))
+}
+
+// contradicts says that another instance has raised the watermark where this one has
+// read on without: the two may have found different records late.
+func (p *livePart) contradicts(l *left) bool {
+	return slices.ContainsFunc(l.Raised, func(m markAt) bool {
+		return m.Offset >= p.base.Offset && m.Offset < p.next && !slices.Contains(p.raised, m)
+	})
+}
+
+// learn takes over what another instance has decided about what is still to be read.
+func (p *livePart) learn(l *left) {
+	p.todo = nil
+	for _, m := range l.Raised {
+		if m.Offset >= p.next && !slices.Contains(p.raised, m) {
+			p.todo = append(p.todo, m)
+		}
 	}
 }
 

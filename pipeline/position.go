@@ -79,6 +79,16 @@ func (r *trail) add(t *trace) {
 	}
 }
 
+// since is the first offset of any record of a tick or later, at most next.
+func (r *trail) since(tick, next int64) int64 {
+	for at, offset := range r.first {
+		if at >= tick {
+			next = min(next, offset)
+		}
+	}
+	return next
+}
+
 // release forgets ticks before from and returns where reading would have to begin
 // for the others, and the watermark there: at most next, which is not read yet, and
 // at the beginning of a block.
@@ -112,6 +122,7 @@ type left struct {
 	Rules    uint32   `json:"rules"`
 	Raised   []markAt `json:"idle,omitempty"` // at these offsets the watermark was raised, the partition being idle
 	Warm     int64    `json:"warm,omitempty"` // the first tick that is not warming
+	Done     int64    `json:"done,omitempty"` // records below it are counted: read again, they only teach the ledger
 }
 
 const leftVersion = 1

@@ -109,15 +109,18 @@ func (s *scope) assign(p ingest.Partition, at ingest.Position, was left, known b
 	defer s.mu.Unlock()
 	s.hold = s.live.cfg.Clock().Add(settle)
 	if part = s.parts[p.Name]; part != nil {
-		if at.Offset > part.next || known && was.EmitFrom > s.stored {
+		if at.Offset > part.next || known && (was.EmitFrom > s.stored || part.contradicts(&was)) {
 			return nil, 0, false
 		}
 		part.assigned, part.atEnd = true, time.Time{}
 		part.settle(&was)
 		part.decided = nil
+		if known {
+			part.learn(&was)
+		}
 		return part, part.next, true
 	}
-	part = &livePart{Partition: p, assigned: true, next: at.Offset, mark: was.Mark, trail: newTrail(), left: at, base: markAt{at.Offset, was.Mark}, todo: was.Raised}
+	part = &livePart{Partition: p, assigned: true, next: at.Offset, mark: was.Mark, trail: newTrail(), left: at, base: markAt{at.Offset, was.Mark}, todo: was.Raised, done: was.Done}
 	if known {
 		s.warm = max(s.warm, was.Warm)
 		s.emitFrom = max(s.emitFrom, was.EmitFrom)
@@ -206,7 +209,10 @@ func (s *scope) advance(p *livePart, b *ingest.Batch, out *batch, d *decoder) er
 		s.windows.read(p.Source, out)
 	}
 	s.count(p, b)
-	s.windows.lost(p.Source, b.Gap, b.Empty)
+	s.windows.lost(p.Source, p.lost(b), b.Empty)
+	if out != nil {
+		s.begin(p, &out.trace)
+	}
 	job.to = s.closeable(now)
 	s.mu.Unlock()
 	if out != nil {
@@ -230,6 +236,17 @@ func (s *scope) count(p *livePart, b *ingest.Batch) {
 		}
 	}
 	s.counted = append(s.counted, Range{p.Name, b.Offset, b.Next})
+}
+
+// begin notes that records of a partition have come.
+func (s *scope) begin(p *livePart, t *trace) {
+	p.begun = true
+	for _, x := range t.ticks {
+		if p.warming {
+			s.warm = max(s.warm, x.tick+2*s.horizon())
+		}
+	}
+	p.warming = p.warming && len(t.ticks) == 0
 }
 
 // atEnd says that there is nothing more to read anywhere.
@@ -562,6 +579,7 @@ func (s *scope) released(p *livePart) ingest.Position {
 			next = min(next, k.block*block)
 		}
 	}
+	done := max(p.done, p.trail.since(s.stored, next))
 	at := p.trail.release(s.stored-2*s.horizon(), next, p.mark, block)
 	if at.Offset <= p.base.Offset {
 		at = p.base // it was left there, with all that is needed
@@ -573,7 +591,7 @@ func (s *scope) released(p *livePart) ingest.Position {
 		}
 	}
 	p.raised = slices.DeleteFunc(p.raised, func(m markAt) bool { return m.Offset < at.Offset })
-	l := left{EmitFrom: s.stored, Mark: at.Mark, Rules: s.rules, Raised: p.decisions(), Warm: s.warm}
+	l := left{EmitFrom: s.stored, Mark: at.Mark, Rules: s.rules, Raised: p.decisions(), Warm: s.warm, Done: done}
 	p.left = ingest.Position{Offset: at.Offset, Metadata: l.String()}
 	return p.left
 }

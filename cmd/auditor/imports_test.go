@@ -23,6 +23,7 @@ var allowed = map[string][]string{
 	"config":           {},
 	"ingest":           {},
 	"ingest/accesslog": {},
+	"ingest/kafkatest": {},
 	"keys":             {},
 	"migrations":       {},
 	"pipeline":         {"aggregate", "aggregate/budget", "ingest", "ingest/accesslog", "keys"},
@@ -41,10 +42,10 @@ var allowed = map[string][]string{
 var only = map[string][]string{
 	"go.yaml.in/yaml/":               {"config"},
 	"github.com/klauspost/compress/": {"ingest"},
-	"flag":                           {"cmd/auditor", "bench/gen", "bench/run", "bench/scan", "bench/kafka", "bench/duckdb", "examples/record"},
-	"os/signal":                      {"cmd/auditor", "examples/record", "bench/run"},
+	"flag":                           {"cmd/auditor", "bench/gen", "bench/run", "bench/scan", "bench/kafka", "bench/duckdb", "examples/record", "ingest/kafkatest"},
+	"os/signal":                      {"cmd/auditor", "examples/record", "bench/run", "ingest/kafkatest"},
 	"github.com/segmentio/kafka-go":  {"ingest"},
-	"github.com/twmb/franz-go":       {"cmd/auditor"}, // the demo's broker
+	"github.com/twmb/franz-go":       {"cmd/auditor", "bench/kafka"}, // brokers of the demo and of measurements
 	"github.com/go-chi/chi/":         {"api"},
 	"github.com/ClickHouse/":         {"store"},
 	"modernc.org/":                   {"store"},

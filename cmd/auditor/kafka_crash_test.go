@@ -1,0 +1,253 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Two daemons read one topic of a real broker in one group and share nothing else.
+// They are killed in turn while records come; afterwards the rows at rest, those of
+// both together, are the truth of the producer, count for count.
+func TestKafkaThroughCrashes(t *testing.T) {
+	kafkaBroker(t)
+	seed := setting(t, "AUDITOR_KAFKA_SEED", time.Now().UnixNano()&0xffffff)
+	t.Logf("AUDITOR_KAFKA_SEED=%d", seed)
+	bin := binary(t)
+	t.Run("both", func(t *testing.T) { // the binary stays until both are through
+		t.Run("un-keyed", func(t *testing.T) { t.Parallel(); crashes(t, bin, uint64(seed), false) })
+		t.Run("keyed", func(t *testing.T) { t.Parallel(); crashes(t, bin, uint64(seed)+1, true) })
+	})
+}
+
+// setting reads a whole number from the environment.
+func setting(t *testing.T, name string, otherwise int64) int64 {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+const crashParts = 4
+
+func crashes(t *testing.T, bin string, seed uint64, keyed bool) {
+	what := "unkeyed"
+	if keyed {
+		what = "keyed"
+	}
+	topic := kafkaTopic(t, kafkaClient(t), what, crashParts)
+	p := newKafkaProducer(t, seed, topic, keyed)
+	p.rate = int(setting(t, "AUDITOR_KAFKA_RATE", 20_000))
+	producing := make(chan struct{})
+	go func() { defer close(producing); p.run() }()
+
+	r := rand.New(rand.NewPCG(seed, 5))
+	fleet := []*process{newProcess(t, bin, "one", topic, keyed), newProcess(t, bin, "two", topic, keyed)}
+	for _, d := range fleet {
+		d.start()
+	}
+	somewhere := func(below time.Duration) time.Duration { return time.Duration(r.Int64N(int64(below))) }
+	moved := int64(0)
+	for round := range int(setting(t, "AUDITOR_KAFKA_ROUNDS", 10)) {
+		if round%3 == 0 { // on a slow machine kills may come faster than positions move
+			moved = advanced(fleet, moved)
+		}
+		time.Sleep(time.Second + somewhere(9*time.Second))
+		d := fleet[round%2]
+		if round%3 == 2 { // longer than the group waits: it goes on as one that was given up
+			other := fleet[1-round%2]
+			length := 2*time.Second + somewhere(4*time.Second)
+			t.Logf("round %d: %s hangs for %v", round+1, other.name, length)
+			other.hang(length)
+			time.Sleep(somewhere(3 * time.Second))
+		}
+		s, _ := d.source()
+		d.kill()
+		pause := somewhere(2 * time.Second)
+		t.Logf("round %d: killed %s (%s), which had counted %d%s; it comes back after %v", round+1, d.name, s.State, s.Counted, offsets(&s), pause)
+		time.Sleep(pause)
+		d.start()
+	}
+	time.Sleep(2 * time.Second)
+	p.stop.Store(true)
+	<-producing
+	if t.Failed() {
+		return
+	}
+	truth := &p.traffic.truth
+	t.Logf("%d records, %d of them copies: %d arrivals of %d questions in %d s", truth.sent, truth.copies, truth.arrivals, truth.originals, truth.lastTick-truth.firstTick+1)
+	p.settle(fleet)
+	for _, d := range fleet {
+		d.stop()
+	}
+
+	u := newUnion(t)
+	for _, d := range fleet {
+		u.add(d.database(), truth.firstTick, truth.lastTick+1)
+		t.Logf("%s wrote %d rows that stayed", d.name, u.writes[d.database()])
+	}
+	u.newest()
+	t.Logf("%d rows, %d of them in both stores, %d of those in two versions", len(u.rows), u.same, u.newer)
+	scopes := 1
+	if keyed {
+		scopes = crashParts
+	}
+	if len(u.closed) != scopes {
+		t.Errorf("%d scopes were counted, want %d", len(u.closed), scopes)
+	}
+	for scope, at := range u.closed {
+		if at <= truth.lastTick {
+			t.Errorf("scope %s is closed up to %d, the last tick is %d", scope, at, truth.lastTick)
+		}
+	}
+	u.equals(truth)
+}
+
+// advanced waits until the positions of a daemon add up to more than they did, though
+// not for long, and returns the sum.
+func advanced(fleet []*process, was int64) int64 {
+	for end := time.Now().Add(25 * time.Second); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+		for _, d := range fleet {
+			sum := int64(0)
+			s, _ := d.source()
+			for _, p := range s.Partitions {
+				sum += max(0, p.Committed)
+			}
+			if sum > was {
+				return sum
+			}
+		}
+	}
+	return was
+}
+
+func offsets(s *shown) (text string) {
+	for _, p := range s.Partitions {
+		text += fmt.Sprintf(", %s %d/%d %s", p.Name[len(p.Name)-2:], p.Committed, p.Next, p.State)
+	}
+	return text
+}
+
+// kafkaProducer sends traffic to a topic.
+type kafkaProducer struct {
+	t       *testing.T
+	topic   string
+	rate    int // requests a second
+	traffic *kafkaTraffic
+	clients []*kgo.Client // one for each codec
+	stop    atomic.Bool
+	failed  atomic.Pointer[error]
+	sent    int64 // ms
+}
+
+func newKafkaProducer(t *testing.T, seed uint64, topic string, keyed bool) *kafkaProducer {
+	p := &kafkaProducer{t: t, topic: topic, traffic: newKafkaTraffic(seed, keyed, crashParts)}
+	for _, codec := range []kgo.CompressionCodec{kgo.NoCompression(), kgo.Lz4Compression(), kgo.ZstdCompression()} {
+		p.clients = append(p.clients, kafkaClient(t, kgo.ProducerBatchCompression(codec)))
+	}
+	return p
+}
+
+// run sends until it is stopped, and then what is still on its way.
+func (p *kafkaProducer) run() {
+	begun := time.Now()
+	p.sent = begun.UnixMilli()
+	// One partition rests now and then, for longer than makes it idle.
+	p.traffic.rest = func(part int32) bool {
+		second := int(time.Since(begun).Seconds()) % 25
+		return part == 3 && second >= 12 && second < 18
+	}
+	at, used, made := 0, time.Now(), 0
+	for !p.stop.Load() {
+		now := time.Now()
+		want := int(now.Sub(begun).Seconds() * float64(p.rate))
+		want = min(want, made+p.rate) // after a stall
+		for ; made < want; made++ {
+			p.traffic.request(time.Now())
+		}
+		p.deliver(p.clients[at], now.UnixMilli())
+		if time.Since(used) > 3*time.Second { // the next codec
+			p.flush(p.clients[at])
+			at, used = (at+1)%len(p.clients), time.Now()
+		}
+		if p.failed.Load() != nil {
+			break
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	p.deliver(p.clients[at], time.Now().UnixMilli()+2*shipperDelay)
+	p.flush(p.clients[at])
+	if err := p.failed.Load(); err != nil {
+		p.t.Errorf("produce: %v", *err)
+	}
+}
+
+func (p *kafkaProducer) deliver(cl *kgo.Client, to int64) {
+	for ; p.sent <= to; p.sent++ {
+		p.traffic.deliver(p.sent, func(part int32, key, line []byte) {
+			p.produce(cl, part, key, line)
+		})
+	}
+}
+
+func (p *kafkaProducer) produce(cl *kgo.Client, part int32, key, line []byte) {
+	cl.Produce(context.Background(), &kgo.Record{Topic: p.topic, Partition: part, Key: key, Value: line}, func(_ *kgo.Record, err error) {
+		if err != nil {
+			p.failed.Store(&err)
+		}
+	})
+}
+
+func (p *kafkaProducer) flush(cl *kgo.Client) {
+	if err := cl.Flush(context.Background()); err != nil {
+		p.failed.Store(&err)
+	}
+}
+
+// settle pushes the watermarks on, by records that are no arrivals, until some
+// daemon has read each partition to where all ticks of the truth are closed.
+func (p *kafkaProducer) settle(fleet []*process) {
+	p.t.Helper()
+	last := time.Unix(p.traffic.truth.lastTick, 0).Add(kafkaLateness + 2*time.Second)
+	for end := time.Now().Add(90 * time.Second); ; time.Sleep(500 * time.Millisecond) {
+		line := fmt.Sprintf(`{"time":%q,"method":"GET","path":"/healthz","status":200,"duration_ms":0}`, time.Now().UTC().Format("2006-01-02T15:04:05.000000Z"))
+		for part := range int32(crashParts) {
+			p.produce(p.clients[0], part, nil, []byte(line))
+		}
+		p.flush(p.clients[0])
+		through := map[string]bool{}
+		text := ""
+		for _, d := range fleet {
+			s, ok := d.source()
+			text += fmt.Sprintf("\n%s: %v %s%s", d.name, ok, s.State, offsets(&s))
+			for _, x := range s.Partitions {
+				if x.Watermark.After(last) {
+					through[x.Name] = true
+				}
+			}
+		}
+		if len(through) == crashParts {
+			break
+		}
+		if time.Now().After(end) {
+			p.t.Errorf("not within 90 s: the topic is read to its end%s", text)
+			return
+		}
+	}
+	time.Sleep(5 * time.Second) // partitions have come to rest, ticks are closed and stored
+}
