@@ -14,7 +14,8 @@ import (
 //
 // Whether it is a repeat is what closing the tick will find, but for two things.
 // Of arrivals that come out of order the first to come is taken for the original,
-// which moves it by the disorder and changes no sum. And while ticks stay open for
+// which moves it by the disorder: as many are repeats, but where long requests are
+// logged after their short repeats, Repeat reads high. And while ticks stay open for
 // longer than three quarters of the horizon, an arrival more than one horizon
 // behind another may be taken for its repeat.
 type Beat struct {

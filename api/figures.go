@@ -44,11 +44,13 @@ type figures struct {
 	RepeatsRate   aggregate.Figure `json:"repeats_per_second"`
 	AnswersRate   aggregate.Figure `json:"answers_per_second"`
 
-	RepeatAfter   aggregate.RepeatAfter   `json:"repeat_after"`
-	AttemptBudget aggregate.AttemptBudget `json:"attempt_budget"`
-	RetryAfter    aggregate.RetryAfter    `json:"retry_after"`
-	StaleArrivals uint64                  `json:"stale_arrivals"`
-	Responses     aggregate.Responses     `json:"responses"`
+	// null unless Sums.History.
+	RepeatAfter   *aggregate.RepeatAfter   `json:"repeat_after"`
+	AttemptBudget *aggregate.AttemptBudget `json:"attempt_budget"`
+	RetryAfter    *aggregate.RetryAfter    `json:"retry_after"`
+
+	StaleArrivals uint64              `json:"stale_arrivals"`
+	Responses     aggregate.Responses `json:"responses"`
 }
 
 // bounds are the amplification of some sums, and how far it may be off.
@@ -84,7 +86,7 @@ func (s *Sums) figures(length time.Duration) figures {
 		questions = aggregate.Figure{}
 	}
 	gone := s.UndeliveredAnswer + s.DuringResponse + s.BeforeResponse + s.UnknownPoint
-	return figures{
+	f := figures{
 		Arrivals: s.Arrivals, Attributable: s.attributable(), Verified: s.Verified, Claimed: s.Claimed,
 		Unattributable: s.Unattributable, Coverage: aggregate.Share(s.attributable(), s.Arrivals),
 		Questions: questions, Originals: s.Originals, Repeats: s.Repeats, Reopened: s.Reopened,
@@ -92,9 +94,6 @@ func (s *Sums) figures(length time.Duration) figures {
 		Amplification: b.measured, AmplificationLow: b.low, AmplifHigh: b.high, StrictLow: b.strictLow, StrictHigh: b.strictHigh,
 		ArrivalsRate: rate(s.Arrivals, length), OriginalsRate: rate(s.Originals, length),
 		RepeatsRate: rate(s.Repeats, length), AnswersRate: rate(s.Answers, length),
-		RepeatAfter:   aggregate.RepeatAfter{Gone: s.AfterGone, Error: s.AfterError, Overload: s.AfterOverload, Success: s.AfterSuccess, InFlight: s.AfterInFlight},
-		AttemptBudget: aggregate.AttemptBudget{Overspent: s.Overspent, NotDecremented: s.NotDecremented, Increased: s.Increased},
-		RetryAfter:    aggregate.RetryAfter{Asked: s.RetryAsked, Returned: s.RetryReturned, Early: s.RetryEarly},
 		StaleArrivals: s.StaleArrivals,
 		Responses: aggregate.Responses{
 			Total: s.Arrivals, Answers: s.Answers, Refused: s.Refused, Success: s.Success, Disconnected: gone,
@@ -105,6 +104,12 @@ func (s *Sums) figures(length time.Duration) figures {
 			Goodput: rate(s.Good, length),
 		},
 	}
+	if s.History {
+		f.RepeatAfter = &aggregate.RepeatAfter{Gone: s.AfterGone, Error: s.AfterError, Overload: s.AfterOverload, Success: s.AfterSuccess, InFlight: s.AfterInFlight}
+		f.AttemptBudget = &aggregate.AttemptBudget{Overspent: s.Overspent, NotDecremented: s.NotDecremented, Increased: s.Increased}
+		f.RetryAfter = &aggregate.RetryAfter{Asked: s.RetryAsked, Returned: s.RetryReturned, Early: s.RetryEarly}
+	}
+	return f
 }
 
 // finite keeps a sum of seconds printable.

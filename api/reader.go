@@ -142,8 +142,12 @@ type Sums struct {
 	// QuestionsVerified is Dv, those with a verified key; Reopened as defined.
 	QuestionsVerified, Reopened uint64
 
-	Answers, DeadAnswers, Visible, Success, Good, Refused, Expired    uint64
-	UndeliveredAnswer, DuringResponse, BeforeResponse, UnknownPoint   uint64
+	Answers, DeadAnswers, Visible, Success, Good, Refused, Expired  uint64
+	UndeliveredAnswer, DuringResponse, BeforeResponse, UnknownPoint uint64
+	// History says that what takes a question's earlier arrivals is known: what
+	// repeats came after, Retry-After, carried budgets. Live windows have it only
+	// where the daemon has looked that up. Ignored in Counters.
+	History                                                           bool
 	RetryAsked, RetryReturned, RetryEarly                             uint64
 	StaleArrivals, Overspent, NotDecremented, Increased               uint64
 	AfterGone, AfterError, AfterOverload, AfterSuccess, AfterInFlight uint64
