@@ -145,12 +145,14 @@ func TestKafkaSaysWhatIsWrong(t *testing.T) {
 	})
 	t.Run("a certificate of nobody we know", func(t *testing.T) {
 		cfg := quick(cluster(t, 1, []string{"a"}, kfake.TLS(server)), "a")
+		cfg.tune.request = 20 * time.Second // a handshake takes long on a busy machine
 		cfg.TLS = &tls.Config{RootCAs: x509.NewCertPool()}
 		refuses(t, cfg, ErrKafkaCertificate, "tls.ca_file")
 	})
 	t.Run("a certificate for another name", func(t *testing.T) {
 		other, trust := certificate(t, "kafka.example")
 		cfg := quick(cluster(t, 1, []string{"a"}, kfake.TLS(other)), "a")
+		cfg.tune.request = 20 * time.Second
 		cfg.TLS = &tls.Config{RootCAs: trust}
 		refuses(t, cfg, ErrKafkaCertificate, "tls.server_name")
 		cfg.TLS = &tls.Config{RootCAs: trust, ServerName: "kafka.example"}
