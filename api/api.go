@@ -24,7 +24,8 @@ import (
 // Options are what a Server needs besides its Reader. The zero value serves
 // everybody, without TLS, on loopback only.
 type Options struct {
-	// Log gets one line for each request but those of probes, and what went wrong.
+	// Log gets one line for each request that was refused or failed, each other at the
+	// level of debugging, and what went wrong.
 	// Default: nothing is logged.
 	Log *slog.Logger
 	// Registry is where /metrics is gathered from; the daemon may register more

@@ -40,8 +40,8 @@ func (s *Server) observe(next http.Handler) http.Handler {
 			route, took := routeOf(r), time.Since(begin)
 			s.metrics.observe(route, status, took)
 			level := slog.LevelInfo
-			if route == "/healthz" || route == "/readyz" || route == "/metrics" {
-				level = slog.LevelDebug
+			if status < http.StatusBadRequest || route == "/readyz" {
+				level = slog.LevelDebug // pages and probes ask every second
 			}
 			s.log.Log(r.Context(), level, "request", "method", methodOf(r), "route", route, "status", status,
 				"bytes", ww.BytesWritten(), "seconds", took.Seconds(), "remote", r.RemoteAddr)

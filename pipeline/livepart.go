@@ -24,11 +24,21 @@ type livePart struct {
 	todo     []markAt        // of them, those of an earlier run that are still to come
 	decided  *markAt         // a raise that is not committed yet
 	atEnd    time.Time       // since when it is read to its end and nothing came; zero: there is more
+	said     time.Time       // when its source last said that it is at its end
 	left     ingest.Position // as it was last told to be released
 	base     markAt          // where that is, and the watermark there
 	done     int64           // records below it were counted by an earlier run
 	begun    bool            // records have come
 	warming  bool            // what the ledger had to read again is gone; until the next records
+}
+
+// endFresh is how old a source's word may be that a partition is at its end; it says
+// so every second. One that has fallen silent may have unread records.
+const endFresh = 5 * time.Second
+
+// idle says that nothing has come for as long as a partition may hold back others.
+func (p *livePart) idle(now time.Time, after time.Duration) bool {
+	return !p.atEnd.IsZero() && now.Sub(p.atEnd) >= after && now.Sub(p.said) <= endFresh
 }
 
 // errDecided is what a session is told when records come to a partition of which it

@@ -288,7 +288,7 @@ func (s *scope) picture(p *Picture) bool {
 	for _, x := range s.parts {
 		p.Partitions = append(p.Partitions, LivePartition{
 			Source: x.Source, Name: x.Name, Scope: s.name, Assigned: x.assigned,
-			Idle: !x.atEnd.IsZero() && p.At.Sub(x.atEnd) >= s.live.cfg.Idle,
+			Idle: x.idle(p.At, s.live.cfg.Idle),
 			Next: x.next, Committed: x.left.Offset, Watermark: x.mark,
 		})
 	}

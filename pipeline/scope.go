@@ -191,6 +191,9 @@ func (s *scope) advance(p *livePart, b *ingest.Batch, out *batch, d *decoder) er
 	}
 	now := s.live.cfg.Clock()
 	p.next = max(p.next, b.Next)
+	if b.AtEnd {
+		p.said = now
+	}
 	switch {
 	case !b.AtEnd:
 		p.atEnd = time.Time{}
@@ -281,7 +284,7 @@ func (s *scope) closeable(now time.Time) int64 {
 			continue
 		}
 		low = min(low, p.mark)
-		if p.atEnd.IsZero() || now.Sub(p.atEnd) < s.live.cfg.Idle {
+		if !p.idle(now, s.live.cfg.Idle) {
 			busy = min(busy, p.mark)
 		}
 	}
