@@ -13,4 +13,8 @@ go build -o "$dir/auditor" ./cmd/auditor
 go build -o "$dir/gen" ./bench/gen
 go build -o "$dir/kafka" ./bench/kafka
 "$dir/gen" -n "$n" -span "$span" -seed "$seed" -out "$dir"
-exec "$dir/kafka" compare -dir "$dir" -auditor "$dir/auditor" -runs "$runs"
+"$dir/kafka" compare -dir "$dir" -auditor "$dir/auditor" -runs "$runs"
+echo
+for rate in 10000 100000; do
+	"$dir/kafka" latency -dir "$dir" -auditor "$dir/auditor" -rate $rate
+done

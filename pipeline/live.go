@@ -96,14 +96,18 @@ func NewLive(cfg LiveConfig) (*Live, error) {
 	return l, nil
 }
 
-// Run closes ticks, hands rows to the writer and beats once a second, until ctx
+// PulseEvery is how often arrivals are told of and ticks closed. A picture taken as
+// often shows what was read at most twice that ago.
+const PulseEvery = 500 * time.Millisecond
+
+// Run closes ticks and beats, and hands rows to the writer once a second, until ctx
 // ends. Sources may be started before and must have ended before ctx does.
 func (l *Live) Run(ctx context.Context) {
-	tick := time.NewTicker(time.Second)
+	tick := time.NewTicker(PulseEvery)
 	defer tick.Stop()
 	var writes sync.WaitGroup
 	defer writes.Wait()
-	for {
+	for n := 0; ; n++ {
 		select {
 		case <-ctx.Done():
 			for _, s := range l.all() {
@@ -117,7 +121,7 @@ func (l *Live) Run(ctx context.Context) {
 					continue
 				}
 				s.pulse()
-				if len(s.writing) == 0 {
+				if n%int(time.Second/PulseEvery) == 0 && len(s.writing) == 0 {
 					writes.Go(func() { s.write(ctx) })
 				}
 			}

@@ -80,7 +80,8 @@ type LiveBudget struct {
 
 // gauge remembers the readings of a dependency's budget.
 type gauge struct {
-	recent    []float64 // consumed, a second each
+	recent    []float64 // consumed, a second of log time each
+	to        int64     // of the last of these
 	peak      float64
 	exhausted int64
 }
@@ -105,7 +106,10 @@ func (g *gauge) read(m *budget.Ratio, sums aggregate.Totals, first, to int64) Li
 	} else {
 		b.High = math.NaN()
 	}
-	if g.recent = append(g.recent, b.Consumed); len(g.recent) > slopeSeconds+1 {
+	if n := len(g.recent); n > 0 && g.to == to {
+		g.recent = g.recent[:n-1]
+	}
+	if g.recent, g.to = append(g.recent, b.Consumed), to; len(g.recent) > slopeSeconds+1 {
 		g.recent = g.recent[1:]
 	}
 	if n := len(g.recent); n > 1 {

@@ -301,7 +301,7 @@ func (s *scope) closeable(now time.Time) int64 {
 	return (low-int64(s.live.cfg.Lateness))/1e9 + 1
 }
 
-// pulse is called once a second.
+// pulse is called every PulseEvery.
 func (s *scope) pulse() {
 	s.sending.Lock()
 	defer s.sending.Unlock()

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -10,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -143,37 +143,25 @@ api: {listen: "127.0.0.1:0"}
 	if err := os.WriteFile(filepath.Join(work, "auditor.yaml"), []byte(config), 0o600); err != nil {
 		return spent{}, err
 	}
-	cmd := exec.Command(auditor, "run", "--config", filepath.Join(work, "auditor.yaml"))
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return spent{}, err
-	}
-	var said strings.Builder
-	cmd.Stderr = &said
 	begun := time.Now()
-	if err := cmd.Start(); err != nil {
+	cmd, url, err := startDaemon(auditor, work)
+	if err != nil {
 		return spent{}, err
 	}
 	defer cmd.Process.Kill()
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		return spent{}, fmt.Errorf("it did not start: %s", said.String())
-	}
-	url := line[strings.Index(line, "http://"):]
-	url = url[:strings.Index(url, "/api")] + "/api/v1/sources"
 	for end := time.Now().Add(5 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		if n, err := counted(url); err == nil && n == records {
+		if n, err := counted(url + "/api/v1/sources"); err == nil && n == records {
 			break
 		}
 		if time.Now().After(end) {
-			return spent{}, fmt.Errorf("not all records were counted: %s", said.String())
+			return spent{}, errors.New("not all records were counted within 5 minutes")
 		}
 	}
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		return spent{}, err
 	}
 	if err := cmd.Wait(); err != nil {
-		return spent{}, fmt.Errorf("%w: %s", err, said.String())
+		return spent{}, err
 	}
 	return usageOf(cmd, begun), nil
 }

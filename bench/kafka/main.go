@@ -1,6 +1,7 @@
 // Command kafka measures what the daemon costs per record that comes from Kafka.
 //
 //	kafka compare -dir DIR -auditor BIN    the three programs, in turn
+//	kafka latency -dir DIR -auditor BIN    how long until records are visible
 //	kafka broker -log FILE                 a broker that has the lines of FILE
 //	kafka drop -broker ADDR -records N     reads N records and drops them
 //
@@ -17,11 +18,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"time"
 )
 
 func main() {
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: kafka compare|broker|drop [flags]")
+		fmt.Fprintln(os.Stderr, "usage: kafka compare|latency|broker|drop [flags]")
 		os.Exit(2)
 	}
 	f := flag.NewFlagSet(os.Args[1], flag.ExitOnError)
@@ -33,6 +35,13 @@ func main() {
 		runs := f.Int("runs", 3, "rounds")
 		f.Parse(os.Args[2:])
 		err = compare(*dir, *auditor, *runs)
+	case "latency":
+		dir := f.String("dir", ".cache/bench", "directory to work in")
+		auditor := f.String("auditor", "", "auditor binary")
+		rate := f.Int("rate", 10_000, "records a second")
+		lasts := f.Duration("for", 20*time.Second, "how long")
+		f.Parse(os.Args[2:])
+		err = latency(*dir, *auditor, *rate, *lasts)
 	case "broker":
 		log := f.String("log", "", "file whose lines are the records")
 		f.Parse(os.Args[2:])

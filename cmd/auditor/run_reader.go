@@ -36,9 +36,9 @@ func newReader(d *daemon, rows *rowWriter, salt []byte) *reader {
 	return r
 }
 
-// run takes a picture a second.
+// run takes pictures.
 func (r *reader) run(ctx context.Context) {
-	tick := time.NewTicker(time.Second)
+	tick := time.NewTicker(pipeline.PulseEvery)
 	defer tick.Stop()
 	for {
 		select {
