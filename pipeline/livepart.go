@@ -1,7 +1,7 @@
 package pipeline
 
 import (
-	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -43,7 +43,7 @@ func (p *livePart) idle(now time.Time, after time.Duration) bool {
 
 // errDecided is what a session is told when records come to a partition of which it
 // was just decided that it is idle: what a restart would be told decides.
-var errDecided = errors.New("the partition was taken to be idle; it is begun anew")
+var errDecided = fmt.Errorf("%w: it was taken to be idle", ErrAnew)
 
 // raise applies what an earlier run decided about an idle partition.
 func (p *livePart) raise() {

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"fmt"
 	"hash/fnv"
 	"log/slog"
 	"math"
@@ -98,8 +99,12 @@ func (s *scope) start(shards int) {
 	}
 }
 
+// ErrAnew is what a session is told whose partition goes on in a new one: nothing is
+// wrong with the partition.
+var ErrAnew = errors.New("the partition is begun anew")
+
 // errMoved is what a session of a scope that begins anew is told.
-var errMoved = errors.New("another instance has counted on meanwhile; the partition is read anew")
+var errMoved = fmt.Errorf("%w: another instance has counted on meanwhile", ErrAnew)
 
 // assign takes a partition in and says where to begin. ok is false if the scope
 // cannot go on from there: another instance has counted since this one did, and
