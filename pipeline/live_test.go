@@ -84,6 +84,8 @@ func (s *rowStore) NextRules(_ context.Context, scope string) (uint32, error) {
 
 // newest drops what the newest rules of a tick do not have.
 func (s *rowStore) newest() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	rules := map[int64]uint32{}
 	for _, r := range s.rows {
 		rules[r.at] = max(rules[r.at], r.rules)
@@ -97,6 +99,8 @@ func (s *rowStore) newest() {
 
 // contents are all rows of ticks before to, in a comparable form.
 func (s *rowStore) contents(to int64) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var out []string
 	for id, r := range s.rows {
 		if r.at < to {
@@ -109,6 +113,8 @@ func (s *rowStore) contents(to int64) string {
 
 // totals adds up the rows by originator of ticks before to.
 func (s *rowStore) totals(t *testing.T, to int64) aggregate.Totals {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	sum := new(aggregate.Counts)
 	for _, r := range s.rows {
 		if r.at < to && !r.byPeer && !r.wide {

@@ -46,7 +46,11 @@ func runCommand(ctx context.Context, p *program, args []string) (int, error) {
 	if *verbose {
 		level = slog.LevelDebug
 	}
-	d, err := newDaemon(ctx, l, slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: level})), p.now)
+	log := slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: level}))
+	for _, w := range l.Warnings() {
+		log.Warn(w)
+	}
+	d, err := newDaemon(ctx, l, log, p.now)
 	if err != nil {
 		return exitFailed, err
 	}
@@ -76,9 +80,6 @@ const stopTime = 15 * time.Second
 func newDaemon(ctx context.Context, l *loaded, log *slog.Logger, now func() time.Time) (_ *daemon, err error) {
 	if len(l.Sources) == 0 {
 		return nil, errors.New("nothing to read: the configuration has no sources")
-	}
-	for _, w := range l.Warnings() {
-		log.Warn(w)
 	}
 	d := &daemon{log: log, loaded: l, now: now}
 	defer func() {
