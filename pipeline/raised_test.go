@@ -58,3 +58,42 @@ func TestRaisedByAnotherInstance(t *testing.T) {
 		})
 	}
 }
+
+// A decoder tells of a name once. Where its batch is refused, because it was decided
+// meanwhile that the partition is idle, the name is known all the same.
+func TestARefusedBatchLeavesItsNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fleet{t: t, cfg: liveConfig(t, newRowStore()), committed: make([]ingest.Position, 1)}
+		f.store = f.cfg.Writer.(*rowStore)
+		f.logs = make([]partLog, 1)
+		for i := range 3 {
+			f.logs[0].lines = append(f.logs[0].lines, strings.TrimSpace(rec(i*1000, "")))
+		}
+		f.start()
+		s := f.sessions[0].(*session)
+		var all []*decoder
+		for range cap(f.live.decoders) {
+			d := <-f.live.decoders
+			all = append(all, d)
+			b := &ingest.Batch{Next: 1}
+			b.Data, b.Refs = []byte(f.logs[0].lines[0]+"\n"), []ingest.Ref{{Line: 1}}
+			if _, err := f.live.parser(d, 0, b.Data); err != nil {
+				t.Fatal(err)
+			}
+			d.mark = 1 // not the partition's
+			if err := s.scope.advance(s.part, b, d.decode(0, b.Block), d); err != errDecided {
+				t.Fatalf("the batch is answered with %v", err)
+			}
+		}
+		for _, d := range all {
+			f.live.decoders <- d
+		}
+		f.feed(0, 3)
+		time.Sleep(time.Second)
+		p := f.live.Picture()
+		if n := p.Dependencies[0].Windows[0].Routes; len(n) != 1 || n[0].Arrivals != 3 || n[0].Name != "GET /seats/{id}" {
+			t.Errorf("counted are %+v", n)
+		}
+		f.kill()
+	})
+}

@@ -1,0 +1,90 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/targetside/auditor/ingest"
+)
+
+// ErrAnew is what a session is told whose partition goes on in a new one: nothing is
+// wrong with the partition.
+var ErrAnew = errors.New("the partition is begun anew")
+
+// errMoved is what a session of a scope that begins anew is told.
+var errMoved = fmt.Errorf("%w: another instance has counted on meanwhile", ErrAnew)
+
+// assign takes a partition in and says where to begin. ok is false if the scope
+// cannot go on from there: another instance has counted since this one did, and
+// the ledger lacks what it read.
+func (s *scope) assign(p ingest.Partition, at ingest.Position, was left, known bool) (part *livePart, from int64, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hold = s.live.cfg.Clock().Add(settle)
+	if part = s.parts[p.Name]; part != nil {
+		if at.Offset > part.next || known && (was.EmitFrom > s.stored || part.contradicts(&was)) {
+			return nil, 0, false
+		}
+		part.assigned, part.atEnd = true, time.Time{}
+		part.settle(&was)
+		part.decided = nil
+		if known {
+			part.learn(&was)
+		}
+		return part, part.next, true
+	}
+	part = &livePart{Partition: p, assigned: true, next: at.Offset, mark: was.Mark, trail: newTrail(), left: at, base: markAt{at.Offset, was.Mark}, todo: was.Raised, done: was.Done}
+	if known {
+		s.warm = max(s.warm, was.Warm)
+		s.emitFrom = max(s.emitFrom, was.EmitFrom)
+		s.stored = max(s.stored, was.EmitFrom)
+		s.rules = max(s.rules, was.Rules)
+	} else {
+		s.cold = true
+	}
+	s.parts[p.Name] = part
+	return part, at.Offset, true
+}
+
+func (s *scope) unassign(p *livePart) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.assigned = false
+	s.hold = s.live.cfg.Clock().Add(settle)
+}
+
+// abandoned says that the scope has had no partition for so long that nothing of
+// what it knows would be asked for any more.
+func (s *scope) abandoned() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.parts {
+		if p.assigned {
+			return false
+		}
+	}
+	return s.live.cfg.Clock().Sub(s.hold) > 2*s.live.cfg.Horizon+s.live.cfg.Lateness
+}
+
+// ready gives the watermark by which the partition's next records are read.
+func (s *scope) ready(p *livePart) (mark int64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.decided != nil {
+		return 0, errDecided
+	}
+	p.raise()
+	return p.mark, nil
+}
+
+// committed is told which position of a partition a restart would be told.
+func (s *scope) committed(p *livePart, at ingest.Position) {
+	l, known, err := parseLeft(at.Metadata)
+	if !known || err != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.settle(&l)
+}
