@@ -35,16 +35,27 @@ func (s *scope) assign(p ingest.Partition, at ingest.Position, was left, known b
 		return part, part.next, true
 	}
 	part = &livePart{Partition: p, assigned: true, next: at.Offset, mark: was.Mark, trail: newTrail(), left: at, base: markAt{at.Offset, was.Mark}, todo: was.Raised, done: was.Done}
-	if known {
+	s.rules = max(s.rules, was.Rules)
+	if known && !was.Cold {
 		s.warm = max(s.warm, was.Warm)
 		s.emitFrom = max(s.emitFrom, was.EmitFrom)
 		s.stored = max(s.stored, was.EmitFrom)
-		s.rules = max(s.rules, was.Rules)
 	} else {
 		s.cold = true
 	}
 	s.parts[p.Name] = part
 	return part, at.Offset, true
+}
+
+// reads says whether another source than the partition's reads it now.
+func (s *scope) reads(p ingest.Partition) (source int, yes bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	part := s.parts[p.Name]
+	if part == nil {
+		return 0, false
+	}
+	return part.Source, part.assigned && part.Source != p.Source
 }
 
 func (s *scope) unassign(p *livePart) {

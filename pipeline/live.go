@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"hash/maphash"
 	"log/slog"
 	"runtime"
@@ -166,6 +167,9 @@ func (l *Live) Assigned(ctx context.Context, p ingest.Partition, at ingest.Posit
 	defer l.mu.Unlock()
 	s := l.scopes[name]
 	if s != nil {
+		if source, ok := s.reads(p); ok {
+			return nil, at, fmt.Errorf("%s is read by sources[%d] already; by sources[%d] too it would be counted twice: take it out of one", p.Name, source, p.Source)
+		}
 		if part, from, ok := s.assign(p, at, was, known); ok {
 			return &session{live: l, scope: s, part: part}, ingest.Position{Offset: from, Metadata: at.Metadata}, nil
 		}

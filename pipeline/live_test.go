@@ -246,12 +246,13 @@ func (f *fleet) done() bool {
 }
 
 func liveConfig(t *testing.T, store *rowStore) LiveConfig {
+	begun := time.Now()
 	c := testConfig(t)
 	c.Horizon, c.Lateness, c.MaxFuture = 20*time.Second, 15*time.Second, 100*365*24*time.Hour
 	c.Sources[0].Parser.Format = "json"
 	return LiveConfig{
 		Config: c, Idle: time.Hour, Keyed: []bool{false}, Writer: store,
-		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Clock: time.Now,
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Clock: func() time.Time { return noon.Add(2*time.Hour + time.Since(begun)) },
 	}
 }
 

@@ -119,3 +119,31 @@ func TestAnIdlePartitionHoldsNothingBack(t *testing.T) {
 		f.kill()
 	})
 }
+
+// Nor does a partition that never had a record: that it is idle is kept before
+// anything is stored, or nothing would ever be.
+func TestAnEmptyPartitionHoldsNothingBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fleet{t: t, cfg: liveConfig(t, newRowStore()), committed: make([]ingest.Position, 2), logs: make([]partLog, 2)}
+		f.cfg.Idle = 5 * time.Second
+		f.store = f.cfg.Writer.(*rowStore)
+		f.start()
+		run := func(from, seconds int) {
+			for s := range seconds {
+				f.logs[0].lines = append(f.logs[0].lines, strings.TrimSpace(rec((from+s)*1000, "")))
+				f.feed(0, 3)
+				f.pause(1)
+				f.commit()
+				time.Sleep(time.Second)
+			}
+		}
+		run(0, 20)
+		f.kill() // what was decided is not forgotten with it
+		f.start()
+		run(20, 40)
+		if got := f.store.totals(t, noon.Unix()+30).Arrivals; got != 30 {
+			t.Errorf("%d arrivals of the first 30 s are stored", got)
+		}
+		f.kill()
+	})
+}

@@ -122,6 +122,7 @@ type left struct {
 	Rules    uint32   `json:"rules"`
 	Raised   []markAt `json:"idle,omitempty"` // at these offsets the watermark was raised, the partition being idle
 	Warm     int64    `json:"warm,omitempty"` // the first tick that is not warming
+	Cold     bool     `json:"cold,omitempty"` // nothing is stored yet: only Raised was to be kept
 	Done     int64    `json:"done,omitempty"` // records below it are counted: read again, they only teach the ledger
 }
 

@@ -65,6 +65,8 @@ func TestARefusedBatchLeavesItsNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fleet{t: t, cfg: liveConfig(t, newRowStore()), committed: make([]ingest.Position, 1)}
 		f.store = f.cfg.Writer.(*rowStore)
+		begun := time.Now()
+		f.cfg.Clock = func() time.Time { return noon.Add(3*time.Second + time.Since(begun)) }
 		f.logs = make([]partLog, 1)
 		for i := range 3 {
 			f.logs[0].lines = append(f.logs[0].lines, strings.TrimSpace(rec(i*1000, "")))

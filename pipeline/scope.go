@@ -207,6 +207,7 @@ func (s *scope) closeable(now time.Time) int64 {
 		if !p.assigned {
 			continue
 		}
+		p.raise()
 		low = min(low, p.mark)
 		if !p.idle(now, s.live.cfg.Idle) {
 			busy = min(busy, p.mark)
@@ -285,7 +286,7 @@ func (s *scope) take(shard int, j *liveJob, out *aggregate.Output, stats aggrega
 	for i := range out.Late {
 		s.takeLate(&out.Late[i], lateKey{j.part.Name, blocks[i]})
 	}
-	s.windows.add(out.Beats, homes)
+	s.windows.add(out.Beats, homes, s.live.cfg.Clock().Unix())
 	s.closedBy[shard] = max(s.closedBy[shard], j.to)
 	s.closed = slices.Min(s.closedBy)
 }
@@ -494,7 +495,14 @@ func (s *scope) room(ctx context.Context) error {
 func (s *scope) released(p *livePart) ingest.Position {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.stored == noTick || s.parts[p.Name] != p {
+	if s.parts[p.Name] != p {
+		return p.left
+	}
+	if s.stored == noTick { // nothing but that the partition is idle, without which nothing might ever be
+		if raised := p.decisions(); len(raised) > 0 {
+			l := left{EmitFrom: noTick, Mark: p.base.Mark, Rules: s.rules, Raised: raised, Cold: true}
+			p.left = ingest.Position{Offset: p.base.Offset, Metadata: l.String()}
+		}
 		return p.left
 	}
 	next, block := p.next, s.live.shared.offsetBlock

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"net"
 	"os"
 	"strings"
 	"time"
@@ -69,18 +70,22 @@ func (l *loaded) openSources(positions ingest.Positions, log *slog.Logger) (out 
 		case s.File != nil:
 			src.name, src.kind = s.File.Paths[0], "file"
 			if !s.File.Follow {
-				return nil, fmt.Errorf("sources[%d].file.follow is false: auditor replay reads files that are complete, auditor run follows them", i)
+				return out, fmt.Errorf("sources[%d].file.follow is false: auditor replay reads files that are complete, auditor run follows them", i)
 			}
 			src.reads, err = ingest.NewFollow(ingest.FollowConfig{Source: i, Paths: s.File.Paths, Positions: positions, Logger: log})
 		default:
 			src.name, src.kind = s.HTTP.Listen, "http"
+			var l net.Listener
+			if l, err = net.Listen("tcp", s.HTTP.Listen); err != nil {
+				return out, fmt.Errorf("sources[%d].http.listen: %w", i, err)
+			}
 			src.reads, err = ingest.NewPush(ingest.PushConfig{
-				Source: i, Listen: s.HTTP.Listen, Logger: log,
+				Source: i, Listen: s.HTTP.Listen, Listener: l, Logger: log,
 				Spool: ingest.SpoolConfig{Dir: s.HTTP.Spool, Max: int64(s.HTTP.SpoolMax), Logger: log},
 			})
 		}
 		if err != nil {
-			return nil, fmt.Errorf("sources[%d]: %w", i, err)
+			return out, fmt.Errorf("sources[%d]: %w", i, err)
 		}
 		out = append(out, src)
 	}
