@@ -132,10 +132,10 @@ func (c *Counts) Merge(o *Counts) {
 	c.Dead += o.Dead
 	c.Busy += o.Busy
 	c.Repeat += o.Repeat
-	c.PerQuestion.merge(&o.PerQuestion)
-	c.Spans.merge(&o.Spans)
-	c.FanOut.merge(&o.FanOut)
-	c.Gaps.merge(&o.Gaps)
+	c.PerQuestion.Merge(&o.PerQuestion)
+	c.Spans.Merge(&o.Spans)
+	c.FanOut.Merge(&o.FanOut)
+	c.Gaps.Merge(&o.Gaps)
 	for d := range o.carried {
 		for _, x := range o.carried[d] {
 			c.carried[d] = addCarry(c.carried[d], x)
@@ -196,7 +196,7 @@ func (c *Counts) distinct(d distinct) (n, claimed uint64) {
 // nothing stands in FanOut asked one.
 func (c *Counts) fanOut() *Histogram {
 	h := new(Histogram)
-	h.merge(&c.FanOut)
+	h.Merge(&c.FanOut)
 	h.addMany(countBucket(1), c.PerQuestion.N()-c.n[nFamilyEnds], 1)
 	return h
 }

@@ -77,8 +77,8 @@ func (h *Histogram) grow(n int) {
 	}
 }
 
-// merge adds everything that o counted.
-func (h *Histogram) merge(o *Histogram) {
+// Merge adds everything that o counted.
+func (h *Histogram) Merge(o *Histogram) {
 	h.max = max(h.max, o.max)
 	h.sum += o.sum
 	for _, at := range o.noted {
@@ -153,9 +153,6 @@ func countUpper(b uint32) uint64 {
 	}
 	return 2 * exactCounts << (b - exactCounts)
 }
-
-// Merge adds everything that o counted.
-func (h *Histogram) Merge(o *Histogram) { h.merge(o) }
 
 // EachCount reports the buckets of a histogram of counts, as PerQuestion is, in
 // order: how many values there are up to upper, and above the bucket before.

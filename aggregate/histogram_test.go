@@ -51,7 +51,7 @@ func TestHistogramRankIsNearestRank(t *testing.T) {
 			h.addCount(k)
 			[]*Histogram{&half1, &half2}[i%2].addCount(k)
 		}
-		half1.merge(&half2)
+		half1.Merge(&half2)
 		slices.Sort(all)
 		for _, q := range []float64{0.01, 0.5, 0.9, 0.99, 1} {
 			rank := int(q * float64(n))

@@ -8,12 +8,21 @@ import "github.com/targetside/auditor/keys"
 
 // countLate counts an arrival of a closed tick.
 func (l *Ledger) countLate(f *filed, at, log int64) {
+	if l.lateCopy(f, at, log) {
+		return
+	}
+	l.countUnattributable(f, at, log)
+}
+
+// lateCopy says that a late arrival copies the record of a long request, and takes
+// note of one that does not.
+func (l *Ledger) lateCopy(f *filed, at, log int64) bool {
 	if f.long(l) && f.flags&Decidable != 0 {
 		if _, copied := l.long[f.copyKey(l, at)]; copied {
 			if f.flags&Head != 0 {
 				l.stats.Duplicates++
 			}
-			return
+			return true
 		}
 		l.keepLong(f, at, log)
 	}
@@ -21,13 +30,12 @@ func (l *Ledger) countLate(f *filed, at, log int64) {
 		l.stats.Clamped++
 	}
 	l.seen(at, log)
-	l.countUnattributable(f, at, log)
+	return false
 }
 
 // LateArrival is a late arrival as it is counted in rows of its own.
 type LateArrival struct {
 	Tick int64
-	Dims Dims
 	Beat
 }
 
@@ -46,26 +54,16 @@ func (l *Ledger) AddLate(a *Arrival, out *Output) {
 	}
 	f.flags = packFlags(flags|unattributable|late, a)
 	log := at*second + int64(f.start) + f.length(l)
-	if f.long(l) && f.flags&Decidable != 0 {
-		if _, copied := l.long[f.copyKey(l, at)]; copied {
-			if f.flags&Head != 0 {
-				l.stats.Duplicates++
-			}
-			return
-		}
-		l.keepLong(&f, at, log)
+	if l.lateCopy(&f, at, log) {
+		return
 	}
 	l.stats.Late++
-	if f.flags&clamped != 0 {
-		l.stats.Clamped++
-	}
-	l.seen(at, log)
 	e := &l.e
 	e.begin(Dims{Route: a.Route, Peer: a.Peer}, at, &f)
 	e.unattributed(keys.Reason(f.owner))
 	b := Beat{Second: tickOf(log), Dims: e.dims, ones: e.ones, Dead: e.dead, Busy: e.busy}
 	out.Beats = append(out.Beats, b)
-	out.Late = append(out.Late, LateArrival{at, e.dims, b})
+	out.Late = append(out.Late, LateArrival{at, b})
 }
 
 // Tick is the tick that an arrival is counted in.
@@ -89,8 +87,8 @@ func (c *Config) counted(a *Arrival) (start int64, flags Flags) {
 // Book adds what a late arrival counts to a row.
 func (c *Counts) Book(a *LateArrival) {
 	c.raise(a.ones)
-	c.Dead += a.Beat.Dead
-	c.Busy += a.Beat.Busy
+	c.Dead += a.Dead
+	c.Busy += a.Busy
 }
 
 // long says that a request took so long that copies of its record may come,

@@ -9,8 +9,7 @@ import (
 
 // Ledger counts the arrivals of one scope, or of one hash shard of it.
 type Ledger struct {
-	cfg    Config
-	margin int64
+	cfg Config
 
 	closed int64 // ticks before this one are closed
 	ticks  map[int64]*tick
@@ -56,7 +55,7 @@ func NewLedger(cfg Config) *Ledger {
 		panic("aggregate: horizon or lateness out of range")
 	}
 	l := &Ledger{
-		cfg: cfg, margin: cfg.margin(), closed: math.MinInt64,
+		cfg: cfg, closed: math.MinInt64,
 		ticks: map[int64]*tick{}, long: map[uint64]struct{}{}, table: newQuestions(), worst: newWorst(cfg.Worst),
 		stats: Stats{First: math.MaxInt64, Last: math.MinInt64, LastLog: math.MinInt64},
 	}

@@ -50,7 +50,7 @@ func (l *Ledger) beat(t *tick, out *Output) {
 		}
 		switch told := uint32(x) < fresh; {
 		case told:
-			l.tell(t, x, asRepeat, true, out)
+			l.tell(t, x, true, true, out)
 			more = append(more, by)
 		case slices.Contains(more, x):
 			more = append(more, by)
@@ -67,12 +67,8 @@ func (l *Ledger) beat(t *tick, out *Output) {
 			kept = l.kept(t, kept, replaced)
 		}
 		for _, x := range kept {
-			switch {
-			case uint32(x) < fresh:
-			case slices.Contains(more, x):
-				l.tell(t, x, asRepeat, false, out)
-			default:
-				l.tell(t, x, asKnown, false, out)
+			if uint32(x) >= fresh {
+				l.tell(t, x, slices.Contains(more, x), false, out)
 			}
 		}
 		rest = rest[n:]
@@ -102,14 +98,9 @@ func (l *Ledger) gather(t *tick, fresh uint32) {
 	slices.Sort(l.order)
 }
 
-// Whether a beat's arrival is a repeat: a record that takes the place of another
-// leaves that as it was, so both say the same.
-const (
-	asKnown  = false
-	asRepeat = true
-)
-
-// tell appends the beat of an arrival, or takes it back.
+// tell appends the beat of an arrival, or takes it back. A record that takes the
+// place of another leaves it as it was whether the arrival is a repeat, so that both
+// are told as one.
 func (l *Ledger) tell(t *tick, x uint64, repeat, back bool, out *Output) {
 	e, f := &l.e, t.arrival(uint32(x))
 	start := t.at*second + int64(f.start)

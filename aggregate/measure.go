@@ -41,27 +41,28 @@ func (f Figure) MarshalJSON() ([]byte, error) {
 	return []byte("null"), nil
 }
 
-func figure(v float64) Figure {
+// Number is v as a figure; null if v is not a number or has no end.
+func Number(v float64) Figure {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return Figure{}
 	}
 	return Figure{v, number}
 }
 
-// share is a / b, and null for b = 0.
-func share(a, b uint64) Figure {
+// Share is a / b, and null for b = 0.
+func Share(a, b uint64) Figure {
 	if b == 0 {
 		return Figure{}
 	}
 	return Figure{float64(a) / float64(b), number}
 }
 
-// bound is a / b, unbounded for b = 0; nothing at all has no bounds.
-func bound(a, b uint64) Figure {
+// Bound is a / b, "unbounded" for b = 0, and null if both are 0.
+func Bound(a, b uint64) Figure {
 	if b == 0 && a > 0 {
 		return Figure{kind: unbounded}
 	}
-	return share(a, b)
+	return Share(a, b)
 }
 
 // Measure is what is known of some arrivals: of everything, of a dependency, a
@@ -111,6 +112,14 @@ type Measure struct {
 type Unattributable struct {
 	Total   uint64
 	Reasons [keys.NumReasons]uint64
+}
+
+// Each reports every reason and its count, zeros included, in the order in which
+// reasons are tested.
+func (u Unattributable) Each(f func(reason string, n uint64)) {
+	for r := keys.None + 1; int(r) < keys.NumReasons; r++ {
+		f(r.String(), u.Reasons[r])
+	}
 }
 
 // MarshalJSON prints the total and the reasons that occurred.
@@ -237,16 +246,16 @@ func (c *Counts) measure(s scope) Measure {
 	failed, _ := c.distinct(withFailedFirst)
 	m := Measure{
 		Arrivals: c.n[nArrivals], Attributable: a, Verified: c.n[nVerified], Claimed: c.n[nClaimed],
-		Unattributable: u, Coverage: share(a, all), ReadShare: s.readShare,
+		Unattributable: u, Coverage: Share(a, all), ReadShare: s.readShare,
 		Questions: d, Originals: c.n[nOriginals], Repeats: a - c.n[nOriginals],
 		OrphanAttempts: c.n[nOrphanAttempts], Reopened: c.n[nReopened],
-		LoadFactor: share(a, c.n[nOriginals]), Amplification: share(a, d),
+		LoadFactor: Share(a, c.n[nOriginals]), Amplification: Share(a, d),
 		WindowShort:           float64(s.seconds) < s.span,
-		AmplificationLow:      bound(all, d+u.Total),
-		AmplificationHigh:     bound(all, less(d, c.n[nReopened])),
-		StrictLow:             bound(all, d-claimed+u.Total+c.n[nClaimed]),
-		StrictHigh:            bound(all, less(d-claimed, c.n[nReopened])),
-		AmplificationIfFailed: share(c.n[nFailedArrivals], failed),
+		AmplificationLow:      Bound(all, d+u.Total),
+		AmplificationHigh:     Bound(all, less(d, c.n[nReopened])),
+		StrictLow:             Bound(all, d-claimed+u.Total+c.n[nClaimed]),
+		StrictHigh:            Bound(all, less(d-claimed, c.n[nReopened])),
+		AmplificationIfFailed: Share(c.n[nFailedArrivals], failed),
 		Hops:                  c.hops(a),
 		RepeatAfter:           RepeatAfter{c.n[nAfterGone], c.n[nAfterError], c.n[nAfterOverload], c.n[nAfterSuccess], c.n[nAfterFlight]},
 		AttemptBudget:         AttemptBudget{c.n[nOverspent], c.n[nNotDecremented], c.n[nIncreased]},
@@ -286,7 +295,7 @@ func (c *Counts) Measure(seconds int64, readShare Figure, byPeer bool) Measure {
 func (c *Counts) FanOutOf(wide ...*Counts) {
 	c.FanOut = Histogram{}
 	for _, w := range wide {
-		c.FanOut.merge(&w.FanOut)
+		c.FanOut.Merge(&w.FanOut)
 	}
 }
 
@@ -303,10 +312,10 @@ func (c *Counts) hops(attributable uint64) Hops {
 	numbers, _ := c.distinct(originNumbers)
 	numbered, _ := c.distinct(withOriginNumber)
 	h := Hops{
-		Origin:   share(numbers, numbered),
-		Between:  share(c.n[nOriginNumbered], numbers),
-		Logger:   share(c.n[nFrontArrivals], c.n[nFrontRecords]),
-		SamePeer: share(c.n[nSamePeer], repeats),
+		Origin:   Share(numbers, numbered),
+		Between:  Share(c.n[nOriginNumbered], numbers),
+		Logger:   Share(c.n[nFrontArrivals], c.n[nFrontRecords]),
+		SamePeer: Share(c.n[nSamePeer], repeats),
 	}
 	reason := ""
 	switch {
@@ -317,9 +326,9 @@ func (c *Counts) hops(attributable uint64) Hops {
 		// log wrote the number anew: the two look alike.
 		reason = oneOrRewritten
 	default:
-		h.Adjacent = share(c.n[nHopNumbered], c.n[nHopOnes])
+		h.Adjacent = Share(c.n[nHopNumbered], c.n[nHopOnes])
 		ones, _ := c.distinct(withHopOne)
-		h.Above = share(c.n[nHopOnesKnown], ones)
+		h.Above = Share(c.n[nHopOnesKnown], ones)
 		return h
 	}
 	h.Reason = &reason
@@ -333,12 +342,12 @@ func (c *Counts) responses(seconds int64) Responses {
 		Total: c.n[nArrivals], Answers: c.n[nAnswers], Refused: c.n[nRefused], Success: c.n[nSuccess],
 		Disconnected: dead + dep(BeforeResponse), UndeliveredAnswer: dep(UndeliveredAnswer),
 		DuringResponse: dep(DuringResponse), BeforeResponse: dep(BeforeResponse), UnknownPoint: dep(UnknownPoint),
-		Visibility: share(c.n[nVisible], c.n[nArrivals]), Expired: c.n[nExpired],
-		DeadShare: share(c.n[nDeadAnswers], c.n[nAnswers]), AbandonedShare: share(dep(BeforeResponse), c.n[nArrivals]),
+		Visibility: Share(c.n[nVisible], c.n[nArrivals]), Expired: c.n[nExpired],
+		DeadShare: Share(c.n[nDeadAnswers], c.n[nAnswers]), AbandonedShare: Share(dep(BeforeResponse), c.n[nArrivals]),
 		DeadSeconds: float64(c.Dead) / 1e9, BusySeconds: float64(c.Busy) / 1e9, RepeatSeconds: float64(c.Repeat) / 1e9,
 	}
 	if seconds > 0 {
-		r.Goodput = figure(float64(c.n[nGood]) / float64(seconds))
+		r.Goodput = Number(float64(c.n[nGood]) / float64(seconds))
 	}
 	return r
 }

@@ -210,7 +210,7 @@ func strangers(t *tick, tied []uint64) bool {
 // length is log time less start.
 func (f *filed) length(l *Ledger) int64 {
 	if f.flags&clamped != 0 {
-		return l.cfg.Lateness - l.margin
+		return l.cfg.Lateness - l.cfg.margin()
 	}
 	return unpackDuration(f.dur)
 }

@@ -174,7 +174,7 @@ func (s *Summary) AddRows(rows []Row) {
 		switch {
 		case r.View == viewWindows && r.Wide:
 			at := r.From / windowUnit
-			into(s.windows, at).FanOut.merge(&r.Counts.FanOut)
+			into(s.windows, at).FanOut.Merge(&r.Counts.FanOut)
 		case r.View == viewWindows:
 			merge(s.windows, floorDiv(r.From, windowUnit), r.Counts)
 		case r.Wide:
@@ -231,7 +231,7 @@ func (s *Summary) Report(input Input, stats Stats, worst []Worst, places int) *R
 	for _, n := range in.Ignored {
 		read += n
 	}
-	sc := scope{seconds: to - from, readShare: share(read, read+bad)}
+	sc := scope{seconds: to - from, readShare: Share(read, read+bad)}
 	total := new(Counts)
 	for _, name := range sortedKeys(s.deps) {
 		d, c := s.dependency(s.deps[name], sc)
@@ -293,8 +293,8 @@ func (s *Summary) measure(c *Counts, sc scope, x *slot) Measure {
 func peakBudget(r budget.Reading) Budget {
 	state := r.State
 	return Budget{
-		Model: "ratio", Allowance: figure(r.Allowance), Spent: figure(r.Spent), Consumed: figure(r.Consumed),
-		State: &state, PeakConsumed: figure(r.Consumed),
+		Model: "ratio", Allowance: Number(r.Allowance), Spent: Number(r.Spent), Consumed: Number(r.Consumed),
+		State: &state, PeakConsumed: Number(r.Consumed),
 	}
 }
 
@@ -322,8 +322,8 @@ func (s *Summary) dependency(dep *depSlot, sc scope) (Dependency, *Counts) {
 	for o, c := range originators {
 		c.FanOut = Histogram{}
 		if w := s.wide[wideKey{dep.name, o}]; w != nil {
-			c.FanOut.merge(&w.FanOut)
-			all.FanOut.merge(&w.FanOut)
+			c.FanOut.Merge(&w.FanOut)
+			all.FanOut.Merge(&w.FanOut)
 		}
 	}
 	d.Measure = s.measure(all, sc, &dep.slot)

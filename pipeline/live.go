@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"log/slog"
 	"runtime"
 	"sync"
@@ -67,7 +66,7 @@ type LiveConfig struct {
 const everything = "all"
 
 // NewLive returns a handler without partitions. Run makes it work.
-func NewLive(cfg LiveConfig) (*Live, error) {
+func NewLive(cfg LiveConfig) *Live {
 	c := &cfg.Config
 	if c.Parallel <= 0 {
 		c.Parallel = max(1, runtime.GOMAXPROCS(0)/2)
@@ -94,7 +93,7 @@ func NewLive(cfg LiveConfig) (*Live, error) {
 		d.live, d.parsers = true, make([]*accesslog.Parser, len(c.Sources))
 		l.decoders <- d
 	}
-	return l, nil
+	return l
 }
 
 // PulseEvery is how often arrivals are told of and ticks closed. A picture taken as
@@ -187,31 +186,30 @@ func (l *Live) names() *names {
 	return &names{reg: l.reg, ring: l.cfg.Keys, claimedAt: l.shared.claimedAt}
 }
 
-// parser returns the decoder's parser for a source. Its format is found out from
-// the first batch that tells.
-func (l *Live) parser(d *decoder, source int, sample []byte) (*accesslog.Parser, error) {
-	if p := d.parsers[source]; p != nil {
-		return p, nil
+// equip gives the decoder a parser for a source, if it has none. The format is found
+// out from the first batch that tells.
+func (l *Live) equip(d *decoder, source int, sample []byte) error {
+	if d.parsers[source] != nil {
+		return nil
 	}
-	src := &l.cfg.Sources[source]
+	format, err := l.formatOf(source, sample)
+	if err != nil {
+		return err
+	}
+	d.parsers[source], err = newParser(&l.cfg.Config, &l.cfg.Sources[source], format, l.extra)
+	return err
+}
+
+func (l *Live) formatOf(source int, sample []byte) (format string, err error) {
 	l.mu.Lock()
-	format := l.format[source]
-	if format == "" {
-		format = src.Parser.Format
-	}
-	if format == "" || format == "auto" {
-		found, err := accesslog.Detect(sample)
-		if err != nil {
-			l.mu.Unlock()
-			return nil, err
+	defer l.mu.Unlock()
+	if format = cmp.Or(l.format[source], l.cfg.Sources[source].Parser.Format, "auto"); format == "auto" {
+		if format, err = accesslog.Detect(sample); err != nil {
+			return "", err
 		}
-		format = found
 	}
 	l.format[source] = format
-	l.mu.Unlock()
-	p, err := newParser(&l.cfg.Config, src, format, l.extra)
-	d.parsers[source] = p
-	return p, err
+	return format, nil
 }
 
 // session is a partition while it is assigned.
@@ -249,7 +247,7 @@ func (s *session) consume(ctx context.Context, b *ingest.Batch) error {
 	}
 	defer func() { s.live.decoders <- d }()
 	source := s.part.Source
-	if _, err := s.live.parser(d, source, b.Data); err != nil {
+	if err := s.live.equip(d, source, b.Data); err != nil {
 		return err
 	}
 	d.shared.latest = s.live.cfg.Clock().Add(s.live.cfg.MaxFuture).UnixNano()
@@ -274,58 +272,7 @@ func (s *session) Committed(at ingest.Position) { s.scope.committed(s.part, at) 
 // if nobody else counted it meanwhile, reading goes on where it stopped.
 func (s *session) Close(ctx context.Context) error {
 	s.scope.unassign(s.part)
-	return s.scope.flush(ctx)
-}
-
-// newShared prepares what all decoders read. It returns the log fields by which
-// questions are told apart, too.
-func newShared(c *Config, ledger aggregate.Config) (*shared, []string) {
-	s := &shared{
-		cfg: c, router: newRouter(c.Routes.Templates), callers: newCallers(c.Peers),
-		ledger: ledger, seed: maphash.MakeSeed(),
-		ignorePath: map[string]bool{}, ignorePeer: map[string]bool{}, discs: map[string]int{},
-		deadlines: len(c.Peers.CallerTimeout) > 0, shardCount: c.Parallel,
-		latest: c.Now.Add(c.MaxFuture).UnixNano(), spare: make(chan *batch, 4*c.Parallel+4),
-		claimedAt: uint16(len(c.Keys.Originators())) + 1,
-	}
-	for _, code := range c.Refused {
-		if code > 0 && code < len(s.refused) {
-			s.refused[code] = true
-		}
-	}
-	for _, p := range c.Ignore.Paths {
-		s.ignorePath[p] = true
-	}
-	for _, p := range c.Ignore.Peers {
-		s.ignorePeer[p] = true
-	}
-	for _, a := range c.Ignore.UserAgents {
-		s.agents = append(s.agents, []byte(a))
-	}
-	for i := range c.Sources {
-		c.Sources[i].name = []byte(c.Sources[i].Dependency)
-	}
-	var extra []string
-	for _, route := range sortedKeys(c.Discriminators) {
-		s.discs[route] = len(extra)
-		extra = append(extra, c.Discriminators[route])
-	}
-	return s, extra
-}
-
-// newDecoder returns a decoder without parsers.
-func newDecoder(number int, s *shared, c *Config) *decoder {
-	return &decoder{number: number, shared: s, checker: c.Keys.NewChecker(), names: newLocalNames(s.callers, s.discs, s.seed)}
-}
-
-// newParser returns a parser for the records of a source.
-func newParser(c *Config, src *Source, format string, extra []string) (*accesslog.Parser, error) {
-	pc := src.Parser
-	pc.Format, pc.Keys, pc.Extra = format, c.Keys.Fields(), extra
-	if src.DependencyField != "" {
-		pc.Fields = withField(pc.Fields, "dependency", src.DependencyField)
-	}
-	return accesslog.New(pc)
+	return s.scope.write(ctx)
 }
 
 // homes are, by route, the first route of its dependency, which stands for that.

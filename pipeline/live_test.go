@@ -155,10 +155,7 @@ func (f *fleet) start() {
 	if f.seen == nil {
 		f.seen = map[int]int64{}
 	}
-	live, err := NewLive(f.cfg)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	live := NewLive(f.cfg)
 	ctx, stop := context.WithCancel(context.Background())
 	f.live, f.stop, f.ended = live, stop, make(chan struct{})
 	go func() { live.Run(ctx); close(f.ended) }()

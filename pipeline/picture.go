@@ -30,12 +30,10 @@ type Picture struct {
 
 // LivePartition is one partition of a scope.
 type LivePartition struct {
-	Source          int
-	Name, Scope     string
-	Assigned        bool
-	Idle            bool // nothing has come for LiveConfig.Idle
-	Next, Committed int64
-	Watermark       int64 // Unix nanoseconds; math.MinInt64: no record yet
+	Source    int
+	Name      string
+	Idle      bool  // nothing has come for LiveConfig.Idle
+	Watermark int64 // Unix nanoseconds; math.MinInt64: no record yet
 }
 
 // LiveDependency is what is live of one dependency.
@@ -190,8 +188,8 @@ func parts(m map[string]*aggregate.Sums) []LivePart {
 	return out
 }
 
-// Picture takes a picture. It is for one goroutine, once a second: budgets keep
-// the readings of pictures.
+// Picture takes a picture. It is for one goroutine: budgets keep the readings of
+// pictures.
 func (l *Live) Picture() *Picture {
 	n := l.names()
 	p := &Picture{
@@ -291,9 +289,7 @@ func (s *scope) picture(p *Picture) bool {
 	}
 	for _, x := range s.parts {
 		p.Partitions = append(p.Partitions, LivePartition{
-			Source: x.Source, Name: x.Name, Scope: s.name, Assigned: x.assigned,
-			Idle: x.idle(p.At, s.live.cfg.Idle),
-			Next: x.next, Committed: x.left.Offset, Watermark: x.mark,
+			Source: x.Source, Name: x.Name, Idle: x.idle(p.At, s.live.cfg.Idle), Watermark: x.mark,
 		})
 	}
 	if !some {
@@ -315,8 +311,6 @@ func (s *scope) picture(p *Picture) bool {
 		stats.Duplicates += st.Duplicates
 		stats.Undecidable += st.Undecidable
 		stats.Late += st.Late
-		stats.Clamped += st.Clamped
-		stats.Interim += st.Interim
 	}
 	return true
 }

@@ -103,11 +103,8 @@ func (r *trail) release(from, next, mark, block int64) markAt {
 	}
 	offset = offset / block * block
 	at := markAt{offset, mark}
-	i, found := slices.BinarySearchFunc(r.marks, offset, func(m markAt, o int64) int { return int(m.Offset - o) })
-	switch {
-	case found:
-		at.Mark = r.marks[i].Mark
-	case i < len(r.marks): // no record in that block
+	i, _ := slices.BinarySearchFunc(r.marks, offset, func(m markAt, o int64) int { return int(m.Offset - o) })
+	if i < len(r.marks) { // of the block, or of the next that has a record
 		at.Mark = r.marks[i].Mark
 	}
 	r.marks = slices.Delete(r.marks, 0, i)

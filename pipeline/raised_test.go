@@ -79,7 +79,7 @@ func TestARefusedBatchLeavesItsNames(t *testing.T) {
 			all = append(all, d)
 			b := &ingest.Batch{Next: 1}
 			b.Data, b.Refs = []byte(f.logs[0].lines[0]+"\n"), []ingest.Ref{{Line: 1}}
-			if _, err := f.live.parser(d, 0, b.Data); err != nil {
+			if err := f.live.equip(d, 0, b.Data); err != nil {
 				t.Fatal(err)
 			}
 			d.mark = 1 // not the partition's

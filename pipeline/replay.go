@@ -254,16 +254,6 @@ func (r *replayer) parsers(extra []string) ([]*accesslog.Parser, error) {
 	return out, nil
 }
 
-func withField(fields map[string]string, name, log string) map[string]string {
-	out := map[string]string{name: log}
-	for k, v := range fields {
-		if k != name {
-			out[k] = v
-		}
-	}
-	return out
-}
-
 // nextStamp is the log time of the first record to come that will be counted, so
 // not later than latest. Before the first block is read it stands for the
 // watermark: no on-time record of the file is counted in a tick more than one

@@ -86,15 +86,11 @@ func newScope(l *Live, name string, shards int) *scope {
 		writing: make(chan struct{}, 1),
 	}
 	s.changed = sync.NewCond(&s.mu)
-	s.start(shards)
-	return s
-}
-
-func (s *scope) start(shards int) {
 	s.stats, s.closedBy = make([]aggregate.Stats, shards), slices.Repeat([]int64{noTick}, shards)
 	for range shards {
 		s.shards = append(s.shards, newLiveShard(s))
 	}
+	return s
 }
 
 // advance gives a batch its place and sends it to the shards. Without d there is
@@ -357,8 +353,7 @@ func (s *scope) collect() *Written {
 			continue
 		}
 		for row, c := range b.rows {
-			copied, _ := aggregate.DecodeCounts(c.Append(nil))
-			r := s.row(row.tick, row.rowKey, copied)
+			r := s.row(row.tick, row.rowKey, c.Clone())
 			r.Late, r.Version = k.name(), b.records
 			w.Rows = append(w.Rows, r)
 		}
@@ -434,6 +429,8 @@ func (s *scope) write(ctx context.Context) error {
 	}
 	defer func() { <-s.writing }()
 	if err := s.known(ctx); err != nil {
+		s.failed(err)
+		s.log.Warn("rows cannot be stored; trying again", "error", err)
 		return err
 	}
 	w := s.collect()
@@ -442,9 +439,7 @@ func (s *scope) write(ctx context.Context) error {
 	}
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		err := s.live.cfg.Writer.Write(ctx, w)
-		s.mu.Lock()
-		s.storeErr = err
-		s.mu.Unlock()
+		s.failed(err)
 		if err == nil {
 			s.done(w)
 			return nil
@@ -456,6 +451,13 @@ func (s *scope) write(ctx context.Context) error {
 		case <-time.After(pause):
 		}
 	}
+}
+
+// failed notes why the latest write failed, nil if it did not.
+func (s *scope) failed(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.storeErr = err
 }
 
 // known makes sure that the scope's rules have a version.
@@ -530,9 +532,6 @@ func (s *scope) released(p *livePart) ingest.Position {
 	p.left = ingest.Position{Offset: at.Offset, Metadata: l.String()}
 	return p.left
 }
-
-// flush closes what can be closed and stores it.
-func (s *scope) flush(ctx context.Context) error { return s.write(ctx) }
 
 // stop ends the shards. Nothing may be sent any more.
 func (s *scope) stop() {

@@ -128,9 +128,9 @@ func mergeSums(into *[]*aggregate.Sums, list []*aggregate.Sums) {
 
 // SourceCounts are what became of the records of a source. They only ever rise.
 type SourceCounts struct {
-	Lines, Bytes         uint64
+	Lines                uint64
 	Ignored, Quarantined map[string]uint64
-	Gap, Empty           uint64
+	Gap, Empty           uint64 // records that are gone, and that had no value; neither is a line
 }
 
 func newSourceCounts() *SourceCounts {
@@ -138,7 +138,7 @@ func newSourceCounts() *SourceCounts {
 }
 
 func (c *SourceCounts) add(o *SourceCounts) {
-	c.Lines, c.Bytes, c.Gap, c.Empty = c.Lines+o.Lines, c.Bytes+o.Bytes, c.Gap+o.Gap, c.Empty+o.Empty
+	c.Lines, c.Gap, c.Empty = c.Lines+o.Lines, c.Gap+o.Gap, c.Empty+o.Empty
 	for k, n := range o.Ignored {
 		c.Ignored[k] += n
 	}
@@ -164,7 +164,7 @@ func (w *windows) first() int64 {
 }
 
 func (w *windows) read(source int, b *batch) {
-	w.source(source).add(&SourceCounts{Lines: uint64(b.lines), Bytes: uint64(b.bytes), Ignored: b.ignored, Quarantined: b.quarantined})
+	w.source(source).add(&SourceCounts{Lines: uint64(b.lines), Ignored: b.ignored, Quarantined: b.quarantined})
 }
 
 func (w *windows) lost(source int, gap, empty int64) {

@@ -103,7 +103,6 @@ func newDaemon(ctx context.Context, l *loaded, log *slog.Logger, now func() time
 	if err != nil {
 		return nil, err
 	}
-	c.Worst = worstQuestions
 	rows := &rowWriter{store: d.store}
 	keyed := make([]bool, len(l.Sources))
 	for i, s := range l.Sources {
@@ -118,11 +117,9 @@ func newDaemon(ctx context.Context, l *loaded, log *slog.Logger, now func() time
 			letters[i] = dead.Put
 		}
 	}
-	if d.live, err = pipeline.NewLive(pipeline.LiveConfig{
+	d.live = pipeline.NewLive(pipeline.LiveConfig{
 		Config: c, Idle: l.Time.Idle, Keyed: keyed, Writer: rows, Log: log, Clock: now, DeadLetters: letters,
-	}); err != nil {
-		return nil, err
-	}
+	})
 	d.reader = newReader(d, rows, c.Salt)
 	options, err := l.apiOptions(log)
 	if err != nil {
@@ -164,7 +161,7 @@ func (d *daemon) run(ctx context.Context) error {
 	go func() { serving <- d.server.Serve(counting, d.listener) }()
 	for _, s := range d.sources {
 		sources.Go(func() {
-			if err := s.Run(reading, d.live); err != nil && reading.Err() == nil {
+			if err := s.reads.Run(reading, d.live); err != nil && reading.Err() == nil {
 				d.log.Error("a source has ended; the others go on", "source", s.name, "error", err)
 			}
 		})
@@ -205,7 +202,7 @@ const expireEvery = time.Minute
 
 func (d *daemon) expire(ctx context.Context) {
 	retention := map[store.Resolution]time.Duration{}
-	for name, r := range map[string]store.Resolution{"1s": store.Tick, "10s": store.TenSeconds, "1m": store.Minute, "1h": store.Hour} {
+	for name, r := range resolutions {
 		retention[r] = d.loaded.Store.Retention[name]
 	}
 	tick := time.NewTicker(expireEvery)

@@ -34,8 +34,6 @@ type reads interface {
 	Partitions() []ingest.PartitionState
 }
 
-func (s *source) Run(ctx context.Context, h ingest.Handler) error { return s.reads.Run(ctx, h) }
-
 // standby says that another instance reads what this one would.
 func (s *source) standby() bool {
 	k, ok := s.reads.(*ingest.Kafka)
@@ -144,8 +142,8 @@ func clientTLS(t *config.ClientTLS) (*tls.Config, error) {
 
 func (l *loaded) apiOptions(log *slog.Logger) (api.Options, error) {
 	o := api.Options{Log: log, Insecure: l.API.Insecure, Retention: map[time.Duration]time.Duration{}}
-	for name, resolution := range map[string]time.Duration{"1s": time.Second, "10s": 10 * time.Second, "1m": time.Minute, "1h": time.Hour} {
-		o.Retention[resolution] = l.Store.Retention[name]
+	for name, r := range resolutions {
+		o.Retention[time.Duration(r)*time.Second] = l.Store.Retention[name]
 	}
 	for _, t := range l.API.Tokens {
 		o.Tokens = append(o.Tokens, t.Bytes())
@@ -161,11 +159,11 @@ func (s *source) show(p *pipeline.Picture, number int) api.Source {
 	c := &p.Sources[number]
 	out := api.Source{
 		Name: s.name, Kind: s.kind, Dependency: s.dependency, State: "reading",
-		Ignored: sumOf(c.Ignored), Quarantined: c.Quarantined, GapRecords: c.Gap,
+		Ignored: sumOf(c.Ignored) + c.Empty, Quarantined: c.Quarantined, GapRecords: c.Gap,
 	}
 	stats := &p.Stats[number]
 	out.Duplicates, out.Undecidable, out.Late = stats.Duplicates, stats.Undecidable, stats.Late
-	out.Counted = c.Lines - min(c.Lines, out.Ignored+sumOf(c.Quarantined))
+	out.Counted = c.Lines - min(c.Lines, sumOf(c.Ignored)+sumOf(c.Quarantined))
 	counted := map[string]*pipeline.LivePartition{}
 	for i := range p.Partitions {
 		if x := &p.Partitions[i]; x.Source == number {

@@ -10,6 +10,10 @@ import (
 	"github.com/targetside/auditor/store"
 )
 
+// resolutions are those of rows at rest, by the names that store.retention has for
+// them.
+var resolutions = map[string]store.Resolution{"1s": store.Tick, "10s": store.TenSeconds, "1m": store.Minute, "1h": store.Hour}
+
 // rowWriter gives the pipeline's rows to the store, and knows how long that took.
 type rowWriter struct {
 	store store.Store
