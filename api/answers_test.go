@@ -147,9 +147,9 @@ func TestNothingIsNull(t *testing.T) {
 	f := newFake()
 	d := &f.snap.Dependencies[0]
 	d.CompleteUntil, d.ReadShare = time.Time{}, d.Budgets[1].Consumed
-	d.Windows[1].Total = Sums{Arrivals: 10}
+	d.Windows[1].Total = Sums{Totals: aggregate.Totals{Arrivals: 10}}
 	d.Windows[1].Total.Unattributable.Total = 10
-	d.Windows[2].Total = Sums{Arrivals: 10, Verified: 10, Repeats: 10} // questions not known
+	d.Windows[2].Total = Sums{Totals: aggregate.Totals{Arrivals: 10, Verified: 10, Repeats: 10}} // questions not known
 	d.Windows[0] = Window{Length: 10 * time.Second}
 	s := newServer(t, f, Options{})
 	v := object(t, ask(s, "GET", "/api/v1/summary").Body)

@@ -64,7 +64,10 @@ var noon = time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
 // verified), of 300 questions, each asked three times.
 func stormSums() Sums {
 	s := Sums{
-		History: true, Arrivals: 1000, Verified: 800, Claimed: 100, Originals: 300, Repeats: 600, Questions: 300, QuestionsVerified: 270, Reopened: 20,
+		Questions: 300, QuestionsVerified: 270, History: true,
+	}
+	s.Totals = aggregate.Totals{
+		Arrivals: 1000, Verified: 800, Claimed: 100, Originals: 300, Repeats: 600, Reopened: 20,
 		Answers: 700, DeadAnswers: 140, Visible: 950, Success: 500, Good: 450, Refused: 200, Expired: 40,
 		UndeliveredAnswer: 60, DuringResponse: 30, BeforeResponse: 100, UnknownPoint: 10,
 		RetryAsked: 150, RetryReturned: 90, RetryEarly: 45, StaleArrivals: 12, Overspent: 7, NotDecremented: 5, Increased: 1,
@@ -77,14 +80,14 @@ func stormSums() Sums {
 }
 
 func part(name string, arrivals, originals, repeats uint64, seconds float64) Part {
-	return Part{name, Sums{Arrivals: arrivals, Verified: originals + repeats, Originals: originals, Repeats: repeats, RepeatSeconds: seconds}}
+	return Part{name, Sums{Totals: aggregate.Totals{Arrivals: arrivals, Verified: originals + repeats, Originals: originals, Repeats: repeats, RepeatSeconds: seconds}}}
 }
 
 func stormSnapshot() *Snapshot {
 	w := func(length time.Duration) Window {
 		return Window{Length: length, From: noon.Add(-length), To: noon, Total: stormSums(),
 			Routes:      []Part{part("GET /seats/{id}", 700, 200, 500, 200), part("POST /orders", 200, 100, 100, 40)},
-			Originators: []Part{part("web", 900, 300, 600, 240), {Name: "", Sums: Sums{Arrivals: 100}}},
+			Originators: []Part{part("web", 900, 300, 600, 240), {Name: "", Sums: Sums{Totals: aggregate.Totals{Arrivals: 100}}}},
 			Peers:       []Part{part("bff", 500, 50, 450, 10), part("batch", 400, 250, 150, 230)},
 		}
 	}

@@ -179,9 +179,9 @@ func TestGaugesAreAbsent(t *testing.T) {
 	for i := range d.Windows {
 		d.Windows[i].Total = Sums{}
 	}
-	d.Windows[1].Total = Sums{Arrivals: 5}
+	d.Windows[1].Total = Sums{Totals: aggregate.Totals{Arrivals: 5}}
 	d.Windows[1].Total.Unattributable.Total = 5
-	d.Windows[2].Total = Sums{Arrivals: 5, Verified: 5, Originals: 5} // questions not known
+	d.Windows[2].Total = Sums{Totals: aggregate.Totals{Arrivals: 5, Verified: 5, Originals: 5}} // questions not known
 	d.ReadShare = aggregate.Figure{}
 	d.Budgets[0] = Budget{Model: "ratio"}
 	f.snap.Policy = nil
@@ -287,7 +287,7 @@ func TestCountersNeverFall(t *testing.T) {
 				if !broken || r.IntN(5) > 0 {
 					x := *routes[name]
 					if broken && r.IntN(3) == 0 {
-						x = Sums{Arrivals: x.Arrivals / 2, DeadSeconds: math.NaN(), BusySeconds: -1}
+						x = Sums{Totals: aggregate.Totals{Arrivals: x.Arrivals / 2, DeadSeconds: math.NaN(), BusySeconds: -1}}
 					}
 					c.Routes = append(c.Routes, Part{name, x})
 				}

@@ -130,29 +130,16 @@ type Part struct {
 // Sums are counts that add. docs/definitions.md gives the meaning of each field;
 // it has the same name there.
 type Sums struct {
-	Arrivals, Verified, Claimed uint64
-	// Unattributable.Total is the sum of the reasons; Arrivals = Verified +
-	// Claimed + Unattributable.Total.
-	Unattributable     aggregate.Unattributable
-	Originals, Repeats uint64
-	// Questions is D, distinct questions with an arrival in the window. 0 where
-	// there are attributable arrivals means that it is not known: then there is no
+	aggregate.Totals
+	// Questions is D, distinct questions with an arrival in the window, and
+	// QuestionsVerified Dv, those with a verified key. 0 where there are
+	// attributable arrivals means that D is not known: then there is no
 	// amplification, only a load factor. Ignored in Counters.
-	Questions uint64
-	// QuestionsVerified is Dv, those with a verified key; Reopened as defined.
-	QuestionsVerified, Reopened uint64
-
-	Answers, DeadAnswers, Visible, Success, Good, Refused, Expired  uint64
-	UndeliveredAnswer, DuringResponse, BeforeResponse, UnknownPoint uint64
+	Questions, QuestionsVerified uint64
 	// History says that what takes a question's earlier arrivals is known: what
 	// repeats came after, Retry-After, carried budgets. Live windows have it only
 	// where the daemon has looked that up. Ignored in Counters.
-	History                                                           bool
-	RetryAsked, RetryReturned, RetryEarly                             uint64
-	StaleArrivals, Overspent, NotDecremented, Increased               uint64
-	AfterGone, AfterError, AfterOverload, AfterSuccess, AfterInFlight uint64
-
-	DeadSeconds, BusySeconds, RepeatSeconds float64
+	History bool
 }
 
 // Counters only ever rise.

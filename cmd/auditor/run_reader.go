@@ -94,7 +94,7 @@ func (r *reader) take() {
 		s.Dependencies = append(s.Dependencies, api.Dependency{
 			Name: d.Name, Warming: p.Warming, CompleteUntil: tickTime(p.Closed), ReadShare: share,
 			Windows: showWindows(d.Windows), Budgets: showBudgets(d.Budgets),
-			Closed: api.Counters{Total: showSums(&d.Closed), Routes: showParts(d.ClosedRoutes), PerQuestion: showHistogram(&d.PerQuestion)},
+			Closed: api.Counters{Total: api.Sums{Totals: d.Closed}, Routes: showParts(d.ClosedRoutes), PerQuestion: showHistogram(&d.PerQuestion)},
 		})
 	}
 	r.snapshot.Store(&s)
@@ -152,7 +152,7 @@ func showWindows(in []pipeline.LiveWindow) (out []api.Window) {
 	for i := range in {
 		w := &in[i]
 		out = append(out, api.Window{
-			Length: w.Length, From: tickTime(w.From), To: tickTime(w.To), Total: showSums(&w.Total),
+			Length: w.Length, From: tickTime(w.From), To: tickTime(w.To), Total: api.Sums{Totals: w.Total},
 			Routes: showParts(w.Routes), Originators: showParts(w.Originators), Peers: showParts(w.Peers),
 		})
 	}
@@ -161,7 +161,7 @@ func showWindows(in []pipeline.LiveWindow) (out []api.Window) {
 
 func showParts(in []pipeline.LivePart) (out []api.Part) {
 	for i := range in {
-		out = append(out, api.Part{Name: in[i].Name, Sums: showSums(&in[i].Totals)})
+		out = append(out, api.Part{Name: in[i].Name, Sums: api.Sums{Totals: in[i].Totals}})
 	}
 	return out
 }
@@ -173,20 +173,6 @@ func showHistogram(h *aggregate.Histogram) (out api.Distribution) {
 	})
 	out.Count, out.Sum = h.N(), float64(h.Sum())
 	return out
-}
-
-func showSums(t *aggregate.Totals) api.Sums {
-	return api.Sums{
-		Arrivals: t.Arrivals, Verified: t.Verified, Claimed: t.Claimed, Unattributable: t.Unattributable,
-		Originals: t.Originals, Repeats: t.Repeats, Reopened: t.Reopened,
-		Answers: t.Answers, DeadAnswers: t.DeadAnswers, Visible: t.Visible, Success: t.Success, Good: t.Good,
-		Refused: t.Refused, Expired: t.Expired,
-		UndeliveredAnswer: t.UndeliveredAnswer, DuringResponse: t.DuringResponse, BeforeResponse: t.BeforeResponse, UnknownPoint: t.UnknownPoint,
-		RetryAsked: t.RetryAsked, RetryReturned: t.RetryReturned, RetryEarly: t.RetryEarly,
-		StaleArrivals: t.StaleArrivals, Overspent: t.Overspent, NotDecremented: t.NotDecremented, Increased: t.Increased,
-		AfterGone: t.AfterGone, AfterError: t.AfterError, AfterOverload: t.AfterOverload, AfterSuccess: t.AfterSuccess, AfterInFlight: t.AfterInFlight,
-		DeadSeconds: t.DeadSeconds, BusySeconds: t.BusySeconds, RepeatSeconds: t.RepeatSeconds,
-	}
 }
 
 func showBudgets(in []pipeline.LiveBudget) (out []api.Budget) {
