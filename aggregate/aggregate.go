@@ -144,6 +144,9 @@ type Config struct {
 	// Live makes the ledger tell of arrivals before their ticks are closed, in
 	// beats; Output.Seconds, which a report is made of, then stays empty.
 	Live bool
+	// MaxLive is above how many questions only a part of them is followed, see
+	// sampler; 0 is any number. Not with EndAtLast or Worst.
+	MaxLive int
 	// Worst is how many of the questions with the most arrivals are kept.
 	Worst int
 	// KeyHash gives the hash under which a key may be shown; needed with Worst.

@@ -119,23 +119,61 @@ func TestMemoryBounds(t *testing.T) {
 	runtime.KeepAlive(in)
 }
 
-// BenchmarkGrowth reports the longest pause of one Add while the table grows to
-// millions of questions.
-func BenchmarkGrowth(b *testing.B) {
-	var worst time.Duration
-	for range b.N {
-		l := NewLedger(Config{Horizon: 120 * sec, Lateness: 60 * sec})
-		a := Arrival{Start: testBase, Log: testBase, Duration: 0, RetryAfter: -1, Class: keys.Verified, Kind: KindEnd, AttemptsLeft: NoBudget}
-		r := rand.New(rand.NewPCG(1, 1))
-		for range 4_000_000 {
-			a.Question = ID{r.Uint64(), r.Uint64()}
-			a.Start += 1000
-			at := time.Now()
-			l.Add(&a, nil, minTick)
-			worst = max(worst, time.Since(at))
+// In a storm of ten times the questions that may be followed a ledger takes no more
+// memory than these and the arrivals in open ticks may take.
+func TestMemoryInAStorm(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs some hundred megabytes")
+	}
+	const most = 60_000
+	in := stormArrivals(3_000_000, 10000)
+	before := heapInUse()
+	l := NewLedger(Config{Horizon: 120 * sec, Lateness: 60 * sec, MaxLive: most})
+	var out Output
+	for i := range in {
+		l.Add(&in[i], nil, minTick)
+		if i%4096 == 0 {
+			l.Close(tickOf(in[i].Log-60*sec), &out)
+			out = Output{}
 		}
 	}
-	b.ReportMetric(float64(worst.Microseconds())/1000, "ms/worst-add")
+	used := heapInUse() - before
+	s := l.Stats()
+	allowed := uint64(most+most/4)*96 + uint64(s.Open)*24
+	t.Logf("one question in %d, %d of them live, %d open arrivals: %d bytes of %d", 1<<s.Bits, s.Live, s.Open, used, allowed)
+	if used > allowed || s.Bits < 3 {
+		t.Errorf("%d bytes while one question in %d is followed, %d are allowed", used, 1<<s.Bits, allowed)
+	}
+	runtime.KeepAlive(l)
+	runtime.KeepAlive(in)
+}
+
+// BenchmarkGrowth reports the longest pause of one Add while the table grows to
+// millions of questions, and while all but a part of a million are let go again.
+func BenchmarkGrowth(b *testing.B) {
+	for _, most := range []int{0, 1_000_000} {
+		b.Run(fmt.Sprint("at-most-", most), func(b *testing.B) {
+			var worst time.Duration
+			for range b.N {
+				l := NewLedger(Config{Horizon: 120 * sec, Lateness: 60 * sec, MaxLive: most})
+				a := Arrival{Start: testBase, Log: testBase, Duration: 0, RetryAfter: -1, Class: keys.Verified, Kind: KindEnd, AttemptsLeft: NoBudget}
+				r := rand.New(rand.NewPCG(1, 1))
+				out := new(Output)
+				for i := range 4_000_000 {
+					a.Question = ID{r.Uint64(), r.Uint64()}
+					a.Start += 30_000
+					a.Log = a.Start
+					at := time.Now()
+					l.Add(&a, nil, minTick)
+					worst = max(worst, time.Since(at))
+					if i%4096 == 0 {
+						l.Close(tickOf(a.Log-60*sec), out)
+					}
+				}
+			}
+			b.ReportMetric(float64(worst.Microseconds())/1000, "ms/worst-add")
+		})
+	}
 }
 
 // BenchmarkOneKey is the cost of an arrival when one key asks everything: a

@@ -50,7 +50,9 @@ const (
 	nDepartures                                            // one for each Departure
 	nUnattributable = nDepartures + counter(numDepartures) // one for each reason
 	nFirsts         = nUnattributable + counter(keys.NumReasons)
-	numCounters     = nFirsts + counter(numDistinct) // nFirsts: one for each distinct, what came for the first time
+	// nFirsts: one for each distinct, what came for the first time.
+	nVariance   = nFirsts + counter(numDistinct) // of nOriginals, see sampler
+	numCounters = nVariance + 1
 )
 
 // distinct names what is counted once however often it comes within the horizon.

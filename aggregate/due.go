@@ -37,6 +37,10 @@ func (l *Ledger) endDue(t *tick) {
 			}
 			q := l.table.at(i)
 			t.due[k] = q.due
+			if len(l.sampler.ticks) > 0 && q.id.level() < l.sampler.least() {
+				l.forget(i, q)
+				continue
+			}
 			if due := tickOf(q.last + l.cfg.Horizon); q.n > 0 && due > t.at {
 				l.watch(i, q, due)
 				continue

@@ -16,6 +16,8 @@ type effect struct {
 
 	dead, busy, repeat int64
 
+	weight uint64 // how many questions that of the arrival counts for
+
 	// Of attributable arrivals only; "previous" is within the horizon.
 	known       bool
 	claimed     bool
@@ -84,7 +86,7 @@ func (e *effect) begin(dims Dims, tick int64, f *filed) {
 	hop := f.num > 0 && flags&OriginScope == 0
 	front := flags&InFront != 0
 
-	e.dims, e.tick = dims, tick
+	e.dims, e.tick, e.weight = dims, tick, 1
 	e.busy = unpackDuration(f.dur)
 	e.dead, e.repeat = e.busy*int64(bit(dead)), 0
 	e.known, e.claimed, e.failedFirst, e.original, e.answered = false, false, false, false, false
@@ -158,15 +160,23 @@ func (c *Counts) add(e *effect, r *rows) {
 	if r.view.ByPeer {
 		by = 1
 	}
-	c.raise(e.ones | e.firsts[by])
+	if ones := e.ones | e.firsts[by]; e.weight == 1 {
+		c.raise(ones)
+	} else {
+		c.raise(ones &^ ofQuestion)
+		c.raiseMany(ones&ofQuestion, e.weight)
+		if e.original {
+			c.original(e.weight)
+		}
+	}
 	c.Busy += e.busy
 	c.Dead += e.dead
-	if !e.known {
+	if !e.known || e.weight == 0 {
 		return
 	}
 	if !e.original {
-		c.Repeat += e.repeat
-		c.Gaps.add(e.gapAt, e.gap)
+		c.Repeat += e.repeat * int64(e.weight)
+		c.Gaps.addTimes(e.gapAt, e.gap, e.weight)
 	}
 	if r.view.Every == 0 {
 		return
@@ -174,9 +184,9 @@ func (c *Counts) add(e *effect, r *rows) {
 	for again := e.again[by]; again != 0; again &= again - 1 {
 		d := distinct(bits.TrailingZeros8(again))
 		if back := r.since(e.prior[by].tick[d]); back > 0 {
-			x := Carry{Rows: back, N: 1}
+			x := Carry{Rows: back, N: e.weight}
 			if e.claimed {
-				x.Claimed = 1
+				x.Claimed = e.weight
 			}
 			c.carried[d] = addCarry(c.carried[d], x)
 		}

@@ -13,6 +13,9 @@ import (
 // encoding is the version of that format, its first byte.
 const encoding = 1
 
+// firstCounters is how many counters the first version had. New ones come last.
+const firstCounters = byte(nVariance)
+
 // ErrCounts is the error of Counts that cannot be decoded.
 var ErrCounts = errors.New("aggregate: not counts as this version encodes them")
 
@@ -52,13 +55,14 @@ func (c *Counts) Append(dst []byte) []byte {
 // DecodeCounts reads what Append wrote. The error is ErrCounts.
 func DecodeCounts(b []byte) (*Counts, error) {
 	d := decoder{b: b}
-	if d.byte() != encoding || d.byte() != byte(numCounters) || d.byte() != byte(numDistinct) || len(d.b) < 8 {
+	known, counters := d.byte() == encoding, d.byte() // those of an earlier version are the first of these
+	if !known || counters < firstCounters || counters > byte(numCounters) || d.byte() != byte(numDistinct) || len(d.b) < 8 {
 		return nil, ErrCounts
 	}
 	c := new(Counts)
 	some := binary.LittleEndian.Uint64(d.b)
 	d.b = d.b[8:]
-	if some>>numCounters != 0 {
+	if some>>counters != 0 {
 		return nil, ErrCounts
 	}
 	for i := range c.n {

@@ -35,6 +35,16 @@ func (h *Histogram) add(at uint32, value int64) {
 	h.noted = append(h.noted, uint16(at))
 }
 
+// addTimes counts a value n times.
+func (h *Histogram) addTimes(at uint32, value int64, n uint64) {
+	if n == 1 {
+		h.add(at, value)
+		return
+	}
+	h.addMany(at, n, value)
+	h.sum += value * int64(n)
+}
+
 // makeRoom makes room to note more.
 func (h *Histogram) makeRoom() {
 	n := len(h.noted)
@@ -160,7 +170,7 @@ func (h *Histogram) EachCount(f func(upper, n uint64)) {
 	h.each(func(at uint32, n uint64) { f(countUpper(at), n) })
 }
 
-func (h *Histogram) addCount(k uint32) { h.add(countBucket(k), int64(k)) }
+func (h *Histogram) addCount(k uint32, n uint64) { h.addTimes(countBucket(k), int64(k), n) }
 
 // Gaps between arrivals are kept to the millisecond below two seconds, and to
 // three digits or better above: steps of 10 ms to 20 s, 100 ms to 200 s, and so
@@ -197,4 +207,4 @@ func gapUpper(b uint32) float64 {
 	return float64(200*step+int64(b)*step) / 1000
 }
 
-func (h *Histogram) addGap(ns int64) { h.add(gapBucket(ns), ns) }
+func (h *Histogram) addGap(ns int64, n uint64) { h.addTimes(gapBucket(ns), ns, n) }

@@ -48,8 +48,8 @@ func TestHistogramRankIsNearestRank(t *testing.T) {
 		for i := range n {
 			k := 1 + uint32(r.IntN(1+r.IntN(200)))
 			all = append(all, k)
-			h.addCount(k)
-			[]*Histogram{&half1, &half2}[i%2].addCount(k)
+			h.addCount(k, 1)
+			[]*Histogram{&half1, &half2}[i%2].addCount(k, 1)
 		}
 		half1.Merge(&half2)
 		slices.Sort(all)

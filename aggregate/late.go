@@ -52,7 +52,7 @@ func (l *Ledger) AddLate(a *Arrival, out *Output) {
 	if a.Class == keys.Unattributable {
 		f.owner = uint32(a.Route)<<8 | uint32(a.Reason)
 	}
-	f.flags = packFlags(flags|unattributable|late, a)
+	f.flags = packFlags(flags&^notFollowed|unattributable|late, a)
 	log := at*second + int64(f.start) + f.length(l)
 	if l.lateCopy(&f, at, log) {
 		return

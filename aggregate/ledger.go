@@ -23,6 +23,9 @@ type Ledger struct {
 	worst worst
 	stats Stats
 
+	sampler sampler
+	k       uint8 // by which questions count in the tick at hand
+
 	order   []uint64            // scratch of sorting
 	from    [1e9>>20 + 2]uint32 // likewise
 	spare   []*tick
@@ -46,6 +49,7 @@ type Stats struct {
 	LastLog     int64  // last second in which a record was written
 	Live        int    // questions remembered
 	Open        int    // arrivals in open ticks
+	Bits        uint8  // one question in 2^Bits is followed, or was when what is not closed came
 }
 
 // NewLedger returns an empty ledger. Horizon and lateness must be positive and
@@ -60,6 +64,7 @@ func NewLedger(cfg Config) *Ledger {
 		stats: Stats{First: math.MaxInt64, Last: math.MinInt64, LastLog: math.MinInt64},
 	}
 	l.settle, l.pending = l.dropped, map[uint32]pending{}
+	l.Bound(cfg.MaxLive)
 	for i, v := range cfg.Views {
 		l.views = append(l.views, rows{number: i, view: v, buckets: map[int64]*rowSet{}})
 	}
@@ -69,7 +74,7 @@ func NewLedger(cfg Config) *Ledger {
 // Stats returns the ledger's tallies so far.
 func (l *Ledger) Stats() Stats {
 	s := l.stats
-	s.Live = l.table.live
+	s.Live, s.Bits = l.table.live, l.sampler.most()
 	return s
 }
 
@@ -108,7 +113,7 @@ func (l *Ledger) Add(a *Arrival, key []byte, watermark int64) {
 		num:   a.Attempt,
 	}
 	if class == keys.Unattributable {
-		flags |= unattributable
+		flags = flags&^notFollowed | unattributable
 		f.owner = uint32(a.Route)<<8 | uint32(reason)
 	}
 	f.flags = packFlags(flags, a)
@@ -116,7 +121,11 @@ func (l *Ledger) Add(a *Arrival, key []byte, watermark int64) {
 		l.countLate(&f, at, a.Log)
 		return
 	}
-	if class != keys.Unattributable {
+	switch {
+	case class == keys.Unattributable:
+	case !l.follows(a.Question, at):
+		f.leave(a.Route, a.Originator, class == keys.Verified)
+	default:
 		i, made := l.table.get(a.Question)
 		q := l.table.at(i)
 		if made {
@@ -138,6 +147,9 @@ func (l *Ledger) Add(a *Arrival, key []byte, watermark int64) {
 	t.n++
 	*t.arrival(t.n - 1) = f
 	l.stats.Open++
+	if l.table.live > l.sampler.max {
+		l.full()
+	}
 }
 
 // Closed says that the tick of an arrival is closed.
@@ -171,10 +183,12 @@ func (l *Ledger) Finish(out *Output) {
 
 func (l *Ledger) closeTick(t *tick, out *Output) {
 	l.closed = t.at
+	l.thinAll(t)
 	if l.cfg.Live {
 		l.beat(t, out)
 		out.Ticks = append(out.Ticks, Filed{t.at, t.n})
 	}
+	l.weigh(t.at)
 	l.stepAll(t)
 	l.endDue(t)
 	if len(t.written) > 0 {
@@ -185,6 +199,7 @@ func (l *Ledger) closeTick(t *tick, out *Output) {
 	delete(l.ticks, t.at)
 	l.near[t.at&(nearTicks-1)] = nil
 	l.closed = t.at + 1
+	l.relax()
 	for _, k := range t.long {
 		delete(l.long, k)
 	}
@@ -230,8 +245,12 @@ func (l *Ledger) countUnattributable(f *filed, at, log int64) {
 		l.stats.Late++
 	}
 	e := &l.e
-	e.begin(Dims{Route: uint16(f.owner >> 8), Peer: f.peer}, at, f)
-	e.unattributed(keys.Reason(f.owner))
+	if f.unfollowed() {
+		e.beginUnfollowed(at, f)
+	} else {
+		e.begin(Dims{Route: uint16(f.owner >> 8), Peer: f.peer}, at, f)
+		e.unattributed(keys.Reason(f.owner))
+	}
 	l.book()
 	l.written(log, e.dims, 0)
 }
@@ -272,4 +291,5 @@ func (s *Stats) Add(o Stats) {
 	s.First, s.Last, s.LastLog = min(s.First, o.First), max(s.Last, o.Last), max(s.LastLog, o.LastLog)
 	s.Live += o.Live
 	s.Open += o.Open
+	s.Bits = max(s.Bits, o.Bits)
 }

@@ -25,7 +25,8 @@ type Beat struct {
 	// Nanoseconds in system: if nobody was there for the answer, in any case, and
 	// if it is a repeat.
 	Dead, Busy, Repeat int64
-	Back               bool // takes an earlier beat back
+	Back               bool   // takes an earlier beat back
+	more               uint32 // how many questions beside its own the arrival's counts for
 }
 
 // Live appends the beats of the arrivals that were filed since it was last called.
@@ -42,6 +43,8 @@ func (l *Ledger) beat(t *tick, out *Output) {
 		return
 	}
 	t.told = t.n
+	l.thinAll(t)
+	l.weigh(t.at)
 	l.gather(t, fresh)
 	var more []uint64 // what takes the place of an earlier record that was told of
 	replaced := func(t *tick, x, by uint64, why fate) {
@@ -105,20 +108,27 @@ func (l *Ledger) tell(t *tick, x uint64, repeat, back bool, out *Output) {
 	e, f := &l.e, t.arrival(uint32(x))
 	start := t.at*second + int64(f.start)
 	log := start + f.length(l)
-	if f.flags&unattributable != 0 {
+	switch {
+	case f.unfollowed():
+		e.beginUnfollowed(t.at, f)
+	case f.flags&unattributable != 0:
 		e.begin(Dims{Route: uint16(f.owner >> 8), Peer: f.peer}, t.at, f)
 		e.unattributed(keys.Reason(f.owner))
-	} else {
+	default:
 		q := l.table.at(f.owner)
 		e.begin(Dims{Route: q.route, Originator: q.originator, Peer: f.peer}, t.at, f)
 		e.attributed(f, q.state&verifiedBit != 0)
+		e.weight = l.weight(q.id)
 		e.original = !repeat && !l.known(f.owner, q, start, log, out)
 		e.settled()
 	}
-	out.Beats = append(out.Beats, Beat{
-		Second: tickOf(log), Dims: e.dims, ones: e.ones,
-		Dead: e.dead, Busy: e.busy, Repeat: e.repeat, Back: back,
-	})
+	b := Beat{Second: tickOf(log), Dims: e.dims, ones: e.ones, Dead: e.dead, Busy: e.busy, Repeat: e.repeat * int64(e.weight), Back: back}
+	if e.weight == 0 {
+		b.ones &^= ofQuestion
+	} else {
+		b.more = uint32(e.weight - 1)
+	}
+	out.Beats = append(out.Beats, b)
 }
 
 // wasTold marks a question without an episode of which a beat told: its time of
@@ -132,6 +142,7 @@ const wasTold = math.MinInt64
 type pending struct {
 	start, log int64
 	repeats    bool
+	weight     uint32 // of the original
 }
 
 // known says whether an earlier beat told of the question, or a closed tick within
@@ -148,13 +159,15 @@ func (l *Ledger) known(i uint32, q *question, start, log int64, out *Output) boo
 	near := start-q.last <= l.cfg.Horizon
 	switch {
 	case near && told && !p.repeats && p.start-start <= l.cfg.Horizon:
-		out.Beats = append(out.Beats, Beat{Second: tickOf(p.log), Dims: l.e.dims, ones: 1 << nOriginals, Back: true})
-		l.pending[i] = pending{start, log, true}
+		if p.weight > 0 {
+			out.Beats = append(out.Beats, Beat{Second: tickOf(p.log), Dims: l.e.dims, ones: 1 << nOriginals, Back: true, more: p.weight - 1})
+		}
+		l.pending[i] = pending{start, log, true, 0}
 	case near && (!told || p.repeats) && start-q.last > l.cfg.Horizon/4:
-		l.pending[i] = pending{max(start, p.start), log, true}
+		l.pending[i] = pending{max(start, p.start), log, true, 0}
 	case near || told && p.repeats:
 	case !told:
-		l.pending[i] = pending{start, log, false}
+		l.pending[i] = pending{start, log, false, uint32(l.e.weight)}
 	default:
 		p.start = min(p.start, start)
 		l.pending[i] = p

@@ -105,6 +105,8 @@ type Measure struct {
 	Responses       Responses     `json:"responses"`
 	Budget          Budget        `json:"budget"`
 	Undiscriminated bool          `json:"undiscriminated,omitempty"`
+	// Variance is that of Originals, which is 0 if every question was followed.
+	Variance uint64 `json:"-"`
 }
 
 // Unattributable counts arrivals by the reason for which they could not be
@@ -243,13 +245,18 @@ func (c *Counts) measure(s scope) Measure {
 	a := c.n[nVerified] + c.n[nClaimed]
 	all := a + u.Total
 	d, claimed := c.distinct(theQuestions)
+	originals := c.n[nOriginals]
+	if c.n[nVariance] > 0 { // estimates may pass what they are of
+		d, originals = min(d, a), min(originals, a)
+		claimed = min(claimed, d, c.n[nClaimed])
+	}
 	failed, _ := c.distinct(withFailedFirst)
 	m := Measure{
 		Arrivals: c.n[nArrivals], Attributable: a, Verified: c.n[nVerified], Claimed: c.n[nClaimed],
 		Unattributable: u, Coverage: Share(a, all), ReadShare: s.readShare,
-		Questions: d, Originals: c.n[nOriginals], Repeats: a - c.n[nOriginals],
+		Questions: d, Originals: originals, Repeats: a - originals,
 		OrphanAttempts: c.n[nOrphanAttempts], Reopened: c.n[nReopened],
-		LoadFactor: Share(a, c.n[nOriginals]), Amplification: Share(a, d),
+		LoadFactor: Share(a, originals), Amplification: Share(a, d),
 		WindowShort:           float64(s.seconds) < s.span,
 		AmplificationLow:      Bound(all, d+u.Total),
 		AmplificationHigh:     Bound(all, less(d, c.n[nReopened])),
@@ -259,13 +266,14 @@ func (c *Counts) measure(s scope) Measure {
 		Hops:                  c.hops(a),
 		RepeatAfter:           RepeatAfter{c.n[nAfterGone], c.n[nAfterError], c.n[nAfterOverload], c.n[nAfterSuccess], c.n[nAfterFlight]},
 		AttemptBudget:         AttemptBudget{c.n[nOverspent], c.n[nNotDecremented], c.n[nIncreased]},
+		Variance:              c.n[nVariance],
 		StaleArrivals:         c.n[nStale], Answered: c.n[nAnswered], DoubleSuccess: c.n[nDoubleSuccess],
 		Responses: c.responses(s.seconds),
 	}
 	h := &c.PerQuestion
 	m.PerQuestion = PerQuestion{h.count(0.5), h.count(0.9), h.count(0.99), h.largest(), map[string]uint64{}}
 	h.each(func(at uint32, n uint64) { m.PerQuestion.Histogram[strconv.FormatUint(countUpper(at), 10)] += n })
-	if !s.byPeer {
+	if !s.byPeer && c.n[nVariance] == 0 {
 		fans := c.fanOut()
 		m.FanOut = FanOut{fans.count(0.5), fans.largest()}
 	}
@@ -308,7 +316,7 @@ const (
 )
 
 func (c *Counts) hops(attributable uint64) Hops {
-	repeats := attributable - c.n[nOriginals]
+	repeats := attributable - min(attributable, c.n[nOriginals])
 	numbers, _ := c.distinct(originNumbers)
 	numbered, _ := c.distinct(withOriginNumber)
 	h := Hops{

@@ -173,7 +173,7 @@ func (n *naive) count(c *Counts, i int, byPeer bool) {
 	if len(past) > 0 {
 		p := past[0]
 		c.Repeat += dur
-		c.Gaps.addGap(a.Start - p.Start)
+		c.Gaps.addGap(a.Start-p.Start, 1)
 		inc(&c.n[nSamePeer], p.Peer == a.Peer)
 		switch {
 		case p.Start+max(p.Duration, 0) > a.Start:
@@ -229,10 +229,10 @@ func (n *naive) ends(c *Counts, match func(*Arrival) bool, byPeer bool) {
 		}
 		// a is the last of an episode.
 		if byPeer {
-			c.PerQuestion.addCount(uint32(1 + len(n.before(i, func(b *Arrival) bool { return b.Peer == a.Peer }))))
+			c.PerQuestion.addCount(uint32(1+len(n.before(i, func(b *Arrival) bool { return b.Peer == a.Peer }))), 1)
 			continue
 		}
-		c.PerQuestion.addCount(uint32(1 + len(n.before(i, nil))))
+		c.PerQuestion.addCount(uint32(1+len(n.before(i, nil))), 1)
 		first := a
 		for j := i - 1; j >= 0; j-- {
 			if b := &n.real[j]; n.known(b) && b.Question == a.Question {
@@ -242,7 +242,7 @@ func (n *naive) ends(c *Counts, match func(*Arrival) bool, byPeer bool) {
 				first = b
 			}
 		}
-		c.Spans.addGap(a.Start - first.Start)
+		c.Spans.addGap(a.Start-first.Start, 1)
 	}
 }
 

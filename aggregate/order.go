@@ -220,8 +220,13 @@ func (l *Ledger) release(f *filed) {
 	if f.flags&unattributable != 0 {
 		return
 	}
-	q := l.table.at(f.owner)
+	l.closeOpen(f.owner)
+}
+
+// closeOpen takes one open arrival from a question.
+func (l *Ledger) closeOpen(i uint32) {
+	q := l.table.at(i)
 	if q.open--; q.open == 0 && q.n == 0 {
-		l.table.drop(f.owner)
+		l.table.drop(i)
 	}
 }

@@ -9,6 +9,7 @@ func (l *Ledger) stepQuestion(i uint32, f *filed, at int64) {
 	e := &l.e
 	e.begin(Dims{Route: q.route, Originator: q.originator, Peer: f.peer}, at, f)
 	e.attributed(f, q.state&verifiedBit != 0)
+	e.weight = l.weight(q.id)
 	if q.n > 0 && start-q.last <= l.cfg.Horizon {
 		l.repeat(q, f, start)
 	} else {
@@ -282,11 +283,15 @@ func (l *Ledger) eachSeen(q *question, p property, now int64, f func(record)) {
 // and after which the question came again.
 func (l *Ledger) returned(q *question, early bool) {
 	d := Dims{Route: q.route, Originator: q.originator, Peer: q.peer}
+	weight := l.e.weight
+	if weight == 0 {
+		return
+	}
 	for i := range l.views {
 		c := l.views[i].row(l.e.tick, d)
-		c.n[nRetryReturned]++
+		c.n[nRetryReturned] += weight
 		if early {
-			c.n[nRetryEarly]++
+			c.n[nRetryEarly] += weight
 		}
 	}
 }
@@ -304,18 +309,19 @@ func (l *Ledger) endEpisode(i uint32, q *question, now int64) {
 	last, k := l.endTick(tickOf(q.last), now), l.ordinal(q)
 	d := Dims{Route: q.route, Originator: q.originator, Peer: q.peer}
 	inFamily := l.table.family(q.id.Key) != nil
+	weight := l.weight(q.id)
 	for i := range l.views {
 		v := &l.views[i]
-		if v.view.ByPeer && peers != nil {
+		if v.view.ByPeer && peers != nil || weight == 0 {
 			continue
 		}
 		c := v.row(last, d)
-		c.PerQuestion.addCount(k)
+		c.PerQuestion.addCount(k, weight)
 		if !v.view.ByPeer {
-			c.Spans.addGap(q.span())
+			c.Spans.addGap(q.span(), weight)
 		}
 		if inFamily {
-			c.n[nFamilyEnds]++
+			c.n[nFamilyEnds] += weight
 		}
 	}
 	l.worst.over(q, func() []uint8 {
@@ -341,9 +347,9 @@ func (l *Ledger) bookFan(q *question, now int64, n uint32, wide bool, last int64
 		switch {
 		case v.view.ByPeer:
 		case wide:
-			v.wideRow(at, d).FanOut.addCount(n)
+			v.wideRow(at, d).FanOut.addCount(n, 1)
 		case v.view.ByRoute:
-			v.row(at, d).FanOut.addCount(n)
+			v.row(at, d).FanOut.addCount(n, 1)
 		}
 	}
 }
@@ -356,9 +362,10 @@ func (l *Ledger) fanReport(q *question, now int64) fanReport {
 func (l *Ledger) endPeer(q *question, r record, now int64) {
 	last := l.endTick(tickOf(q.last-ago(q.last, r.stamp())*1000), now)
 	d := Dims{Route: q.route, Originator: q.originator, Peer: r.value()}
+	weight := l.weight(q.id)
 	for i := range l.views {
-		if v := &l.views[i]; v.view.ByPeer {
-			v.row(last, d).PerQuestion.addCount(r.ordinal())
+		if v := &l.views[i]; v.view.ByPeer && weight > 0 {
+			v.row(last, d).PerQuestion.addCount(r.ordinal(), weight)
 		}
 	}
 }

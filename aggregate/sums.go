@@ -1,6 +1,9 @@
 package aggregate
 
-import "math/bits"
+import (
+	"math"
+	"math/bits"
+)
 
 // Sums are the plain sums of some beats: what adds over seconds, shards and
 // scopes.
@@ -16,13 +19,28 @@ func (s *Sums) Add(b *Beat) {
 		for ones := b.ones; ones != 0; ones &= ones - 1 {
 			s.n[bits.TrailingZeros64(ones)]-- // may pass below zero until tally is emptied
 		}
+		s.more(b, -uint64(b.more))
 		s.dead, s.busy, s.repeat = s.dead-b.Dead, s.busy-b.Busy, s.repeat-b.Repeat
 		return
 	}
 	if s.tally.add(b.ones) {
 		s.tally.empty(&s.n)
 	}
+	s.more(b, uint64(b.more))
 	s.dead, s.busy, s.repeat = s.dead+b.Dead, s.busy+b.Busy, s.repeat+b.Repeat
+}
+
+// more adds what a question counts for beside itself, n times.
+func (s *Sums) more(b *Beat, n uint64) {
+	if n == 0 {
+		return
+	}
+	for ones := b.ones & ofQuestion; ones != 0; ones &= ones - 1 {
+		s.n[bits.TrailingZeros64(ones)] += n
+	}
+	if b.ones>>nOriginals&1 != 0 {
+		s.n[nVariance] += n * (uint64(b.more) + 1)
+	}
 }
 
 // Merge adds other sums.
@@ -55,6 +73,8 @@ type Totals struct {
 	StaleArrivals, Overspent, NotDecremented, Increased               uint64
 	AfterGone, AfterError, AfterOverload, AfterSuccess, AfterInFlight uint64
 	DeadSeconds, BusySeconds, RepeatSeconds                           float64
+	// Variance is that of Originals, which is 0 if every question was followed.
+	Variance uint64
 }
 
 // Totals returns the sums by name.
@@ -72,7 +92,6 @@ func (c *Counts) Totals() Totals {
 func totals(n *[numCounters]uint64, dead, busy, repeat int64) Totals {
 	t := Totals{
 		Arrivals: n[nArrivals], Verified: n[nVerified], Claimed: n[nClaimed],
-		Originals: n[nOriginals], Repeats: n[nVerified] + n[nClaimed] - n[nOriginals],
 		OrphanAttempts: n[nOrphanAttempts], Reopened: n[nReopened],
 		Answers: n[nAnswers], DeadAnswers: n[nDeadAnswers], Visible: n[nVisible],
 		Success: n[nSuccess], Good: n[nGood], Refused: n[nRefused], Expired: n[nExpired],
@@ -83,12 +102,27 @@ func totals(n *[numCounters]uint64, dead, busy, repeat int64) Totals {
 		AfterGone: n[nAfterGone], AfterError: n[nAfterError], AfterOverload: n[nAfterOverload],
 		AfterSuccess: n[nAfterSuccess], AfterInFlight: n[nAfterFlight],
 		DeadSeconds: float64(dead) / 1e9, BusySeconds: float64(busy) / 1e9, RepeatSeconds: float64(repeat) / 1e9,
+		Variance: n[nVariance],
 	}
+	t.Originals = n[nOriginals]
+	if t.Variance > 0 { // an estimate may pass what it is of
+		t.Originals = min(t.Originals, t.Verified+t.Claimed)
+	}
+	t.Repeats = t.Verified + t.Claimed - t.Originals
 	copy(t.Unattributable.Reasons[:], n[nUnattributable:])
 	for _, x := range t.Unattributable.Reasons {
 		t.Unattributable.Total += x
 	}
 	return t
+}
+
+// SampleBits is the k for one question in 2^k being followed: in the mean, where it
+// changed.
+func (c *Counts) SampleBits() int {
+	if c.n[nOriginals] == 0 {
+		return 0
+	}
+	return int(math.Round(math.Log2(1 + float64(c.n[nVariance])/float64(c.n[nOriginals]))))
 }
 
 // Questions is how many distinct questions there are in the range that the counts

@@ -9,6 +9,7 @@ type tick struct {
 	filed   []*page
 	n       uint32 // arrivals in filed
 	told    uint32 // of them, those that beats told of
+	thinned int    // pages of filed without arrivals of questions that are not followed
 	due     dueLists
 	written []Event
 	long    []uint64 // of Ledger.long, to be forgotten

@@ -67,7 +67,7 @@ func stormSums() Sums {
 		Questions: 300, QuestionsVerified: 270, History: true,
 	}
 	s.Totals = aggregate.Totals{
-		Arrivals: 1000, Verified: 800, Claimed: 100, Originals: 300, Repeats: 600, Reopened: 20,
+		Arrivals: 1000, Verified: 800, Claimed: 100, Originals: 300, Variance: 300, Repeats: 600, Reopened: 20,
 		Answers: 700, DeadAnswers: 140, Visible: 950, Success: 500, Good: 450, Refused: 200, Expired: 40,
 		UndeliveredAnswer: 60, DuringResponse: 30, BeforeResponse: 100, UnknownPoint: 10,
 		RetryAsked: 150, RetryReturned: 90, RetryEarly: 45, StaleArrivals: 12, Overspent: 7, NotDecremented: 5, Increased: 1,

@@ -136,5 +136,5 @@ func (s *Sums) addCoverage(o *Sums) {
 	s.Arrivals += o.Arrivals
 	s.Verified += o.Verified
 	s.Claimed += o.Claimed
-	s.Originals += o.Originals
+	s.Variance += o.Variance
 }

@@ -47,7 +47,7 @@ func newSummary(snap *Snapshot, deps []*Dependency) summaryAnswer {
 		for i := range d.Windows {
 			w := &d.Windows[i]
 			if w.Length == metaWindow {
-				x.Sampling = sampling(d.SampleBits, aggregate.Number(float64(w.Total.Originals)))
+				x.Sampling = sampling(d.SampleBits, w.Total.Variance)
 			}
 			x.Windows = append(x.Windows, windowAnswer{shortDuration(w.Length), instant(w.From), instant(w.To), w.Total.figures(w.span())})
 		}

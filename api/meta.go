@@ -29,22 +29,18 @@ type Meta struct {
 type Sampling struct {
 	Bits  int     `json:"bits"`
 	Share float64 `json:"share"`
-	// StandardError is that of originals over the last minute; null of a range.
+	// StandardError is that of originals: of a range over the range, of all else over
+	// the last minute.
 	StandardError aggregate.Figure `json:"originals_standard_error"`
 }
 
-// sampling describes following one question in 2^bits; originals are weighted.
-func sampling(bits int, originals aggregate.Figure) *Sampling {
+// sampling describes following one question in 2^bits, where originals have that
+// variance.
+func sampling(bits int, variance uint64) *Sampling {
 	if bits <= 0 {
 		return nil
 	}
-	share := math.Ldexp(1, -bits)
-	s := &Sampling{Bits: bits, Share: share}
-	if o, ok := originals.Value(); ok {
-		// 2^k √(O_s (1 − 2^−k)), with O_s = O 2^−k of the sample.
-		s.StandardError = aggregate.Number(math.Sqrt(o*share*(1-share)) / share)
-	}
-	return s
+	return &Sampling{Bits: bits, Share: math.Ldexp(1, -bits), StandardError: aggregate.Number(math.Sqrt(float64(variance)))}
 }
 
 // metaWindow is the live window that coverage is of.
@@ -75,7 +71,7 @@ func liveMeta(s *Snapshot, deps []*Dependency) Meta {
 	m.CoverageClaimed = aggregate.Share(sums.Claimed, sums.Arrivals)
 	m.CompleteUntil = instant(complete)
 	m.Provisional = newest.After(complete)
-	m.Sampling = sampling(bits, aggregate.Number(float64(sums.Originals)))
+	m.Sampling = sampling(bits, sums.Variance)
 	return m
 }
 
@@ -90,7 +86,7 @@ func rangeMeta(s *Snapshot, r *Range, to time.Time) Meta {
 		CompleteUntil:    instant(r.CompleteUntil),
 		Provisional:      to.After(r.CompleteUntil),
 		Warming:          r.Warming,
-		Sampling:         sampling(r.SampleBits, aggregate.Figure{}),
+		Sampling:         sampling(r.SampleBits, t.Variance),
 		ScopeSplit:       r.ScopeSplit,
 	}
 }

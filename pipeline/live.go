@@ -58,6 +58,9 @@ type LiveConfig struct {
 	Clock func() time.Time
 	// MaxPending is how many rows may wait for the writer before reading stops.
 	MaxPending int
+	// MaxLive is how many questions are followed at once; of more, a part is. 0 is any
+	// number.
+	MaxLive int
 
 	offsetBlock int64 // 0 is offsetBlock
 }
@@ -179,6 +182,25 @@ func (l *Live) Assigned(ctx context.Context, p ingest.Partition, at ingest.Posit
 	l.scopes[name] = s
 	part, from, _ := s.assign(p, at, was, known)
 	return &session{live: l, scope: s, part: part}, ingest.Position{Offset: from, Metadata: at.Metadata}, nil
+}
+
+// perShard is how many questions each shard may follow.
+func (l *Live) perShard() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	shards := 0
+	for _, s := range l.scopes {
+		shards += len(s.closedBy)
+	}
+	return l.cfg.share(shards)
+}
+
+// share is how many questions each of some shards may follow.
+func (c *LiveConfig) share(shards int) int {
+	if c.MaxLive == 0 {
+		return 0
+	}
+	return max(1, c.MaxLive/max(1, shards))
 }
 
 // names gives names to numbers.

@@ -21,13 +21,16 @@ type liveJob struct {
 	mark   int64     // the partition's watermark before the batch
 	to     int64     // ticks before are to be closed
 	beat   bool
+	most   int // with a beat: questions that may be followed
 	routes []uint16
 	peers  []uint8
 	left   atomic.Int32
 }
 
-func newLiveShard(s *scope) *liveShard {
-	sh := &liveShard{ledger: aggregate.NewLedger(s.live.shared.ledger), jobs: make(chan *liveJob, 2), done: make(chan struct{})}
+func newLiveShard(s *scope, most int) *liveShard {
+	cfg := s.live.shared.ledger
+	cfg.MaxLive = most
+	sh := &liveShard{ledger: aggregate.NewLedger(cfg), jobs: make(chan *liveJob, 2), done: make(chan struct{})}
 	go sh.work(s, len(s.shards))
 	return sh
 }
@@ -59,6 +62,7 @@ func (sh *liveShard) work(s *scope, number int) {
 			}
 		}
 		if j.beat {
+			sh.ledger.Bound(j.most)
 			sh.ledger.Live(out)
 		}
 		if j.to != noTick {

@@ -21,6 +21,7 @@ type Picture struct {
 	Stats      []aggregate.Stats
 	Shared     aggregate.Stats
 	Live       int // questions remembered
+	SampleBits int // k: one question in 2^k is followed
 	Scopes     int
 	Rebuilding bool  // some rows are made anew, which are stored already
 	Warming    bool  // what was asked before the first record is not known
@@ -89,13 +90,14 @@ const slopeSeconds = 5
 
 // read takes the reading of a window that ends before second to; first is the
 // first second with a record.
-func (g *gauge) read(m *budget.Ratio, sums aggregate.Totals, first, to int64) LiveBudget {
+func (g *gauge) read(m *budget.Ratio, sums aggregate.Totals, bits int, first, to int64) LiveBudget {
 	b := LiveBudget{From: to - int64(m.Window), To: to, Peak: g.peak, Exhausted: g.exhausted}
 	if b.From < first {
 		return b
 	}
 	c := budget.Counts{Arrivals: sums.Arrivals, Verified: sums.Verified, Originals: sums.Originals, Repeats: sums.Repeats}
-	if b.Reading, b.Some = m.Read(c); !b.Some {
+	if b.Reading, b.Some = m.Read(c); !b.Some || vague(sums, bits) {
+		b.Some = false
 		g.recent = nil
 		return b
 	}
@@ -121,6 +123,13 @@ func (g *gauge) read(m *budget.Ratio, sums aggregate.Totals, first, to int64) Li
 	}
 	b.Peak, b.Exhausted = g.peak, g.exhausted
 	return b
+}
+
+// vague says that so few questions are followed that their number is not known to a
+// tenth (standard error).
+func vague(t aggregate.Totals, bits int) bool {
+	o := float64(t.Originals)
+	return bits > 0 && float64(t.Variance) >= o*o/100
 }
 
 // sheet adds up the parts of one dependency over one window.
@@ -248,10 +257,10 @@ func (l *Live) Picture() *Picture {
 			})
 		}
 		if x := spent[name]; x != nil {
-			d.Budgets = append(d.Budgets, l.gauge(name, "").read(&l.cfg.Budget, x.total.Totals(), x.first, x.to))
+			d.Budgets = append(d.Budgets, l.gauge(name, "").read(&l.cfg.Budget, x.total.Totals(), p.SampleBits, x.first, x.to))
 			for _, route := range sortedKeys(l.cfg.RouteBudgets) {
 				if s := x.routes[route]; s != nil {
-					b := l.gauge(name, route).read(l.cfg.RouteBudgets[route], s.Totals(), x.first, x.to)
+					b := l.gauge(name, route).read(l.cfg.RouteBudgets[route], s.Totals(), p.SampleBits, x.first, x.to)
 					b.Route = route
 					d.Budgets = append(d.Budgets, b)
 				}
@@ -308,6 +317,7 @@ func (s *scope) picture(p *Picture) bool {
 	}
 	for _, st := range s.stats {
 		p.Live += st.Live
+		p.SampleBits = max(p.SampleBits, int(st.Bits))
 		stats.Duplicates += st.Duplicates
 		stats.Undecidable += st.Undecidable
 		stats.Late += st.Late

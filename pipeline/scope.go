@@ -88,7 +88,7 @@ func newScope(l *Live, name string, shards int) *scope {
 	s.changed = sync.NewCond(&s.mu)
 	s.stats, s.closedBy = make([]aggregate.Stats, shards), slices.Repeat([]int64{noTick}, shards)
 	for range shards {
-		s.shards = append(s.shards, newLiveShard(s))
+		s.shards = append(s.shards, newLiveShard(s, l.cfg.share(shards)))
 	}
 	return s
 }
@@ -224,6 +224,7 @@ func (s *scope) closeable(now time.Time) int64 {
 
 // pulse is called every PulseEvery.
 func (s *scope) pulse() {
+	most := s.live.perShard()
 	s.sending.Lock()
 	defer s.sending.Unlock()
 	s.mu.Lock()
@@ -231,7 +232,7 @@ func (s *scope) pulse() {
 	if s.atEnd() {
 		s.windows.slide(now.Unix() - 1)
 	}
-	job := &liveJob{beat: true, to: s.closeable(now)}
+	job := &liveJob{beat: true, most: most, to: s.closeable(now)}
 	s.mu.Unlock()
 	s.send(job)
 }

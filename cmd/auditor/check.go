@@ -197,7 +197,7 @@ func (c *checker) memory() {
 			size(uint64(live*bytesPerQuestion+arrivals*bytesPerArrival)))
 	}
 	most := float64(c.Ledger.MaxLiveQuestions)
-	c.remark("memory at ledger.max_live_questions (%s questions/s at a horizon of %s): %s",
+	c.remark("memory at ledger.max_live_questions, above which a part of the questions is followed (%s questions/s at a horizon of %s): %s",
 		whole(uint64(most/h)), length(int64(h)), estimate(most, most/h))
 	if rate := c.Declared.OfferedPerSecond; rate > 0 {
 		c.remark("memory at declared.offered_per_second (%s/s, %s arrivals each): %s",

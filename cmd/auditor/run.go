@@ -119,6 +119,7 @@ func newDaemon(ctx context.Context, l *loaded, log *slog.Logger, now func() time
 	}
 	d.live = pipeline.NewLive(pipeline.LiveConfig{
 		Config: c, Idle: l.Time.Idle, Keyed: keyed, Writer: rows, Log: log, Clock: now, DeadLetters: letters,
+		MaxLive: l.Ledger.MaxLiveQuestions,
 	})
 	d.reader = newReader(d, rows, c.Salt)
 	options, err := l.apiOptions(log)

@@ -67,6 +67,7 @@ func (r *reader) Range(ctx context.Context, q api.RangeQuery) (*api.Range, error
 			continue
 		}
 		whole.add(&row.Row, (row.At-ask.From)/int64(row.resolution))
+		out.SampleBits = max(out.SampleBits, row.Counts.SampleBits())
 		name := [2]string{row.Dependency}
 		switch q.By {
 		case api.ByRoute:

@@ -92,7 +92,7 @@ func (r *reader) take() {
 	for i := range p.Dependencies {
 		d := &p.Dependencies[i]
 		s.Dependencies = append(s.Dependencies, api.Dependency{
-			Name: d.Name, Warming: p.Warming, CompleteUntil: tickTime(p.Closed), ReadShare: share,
+			Name: d.Name, Warming: p.Warming, CompleteUntil: tickTime(p.Closed), ReadShare: share, SampleBits: p.SampleBits,
 			Windows: showWindows(d.Windows), Budgets: showBudgets(d.Budgets),
 			Closed: api.Counters{Total: api.Sums{Totals: d.Closed}, Routes: showParts(d.ClosedRoutes), PerQuestion: showHistogram(&d.PerQuestion)},
 		})
