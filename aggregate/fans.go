@@ -1,6 +1,9 @@
 package aggregate
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // family is the live questions of one key, when it has several: a key that calls
 // three operations asks three questions. Most keys ask one, and have none.
@@ -19,8 +22,16 @@ func (f *family) size() int { return max(len(f.members), len(f.byRest)) }
 type fan struct {
 	route uint32
 	last  int64 // start of its latest arrival
-	few   []uint64
-	many  map[uint64]struct{}
+	said  bool  // how many there are was reported, as the key was silent
+	few   []askedQuestion
+	many  map[uint64]int64 // once they were many, by ID.Rest
+	tidy  int64            // when many was last rid of what is too old
+}
+
+// askedQuestion is a question by its ID.Rest, and the start of its latest arrival.
+type askedQuestion struct {
+	rest uint64
+	last int64
 }
 
 const (
@@ -81,55 +92,128 @@ func (f *family) fan(route uint32) *fan {
 }
 
 // asked notes an arrival of a question.
-func (x *fan) asked(rest uint64, start int64) {
+func (x *fan) asked(rest uint64, start, horizon int64) {
+	if x.said {
+		x.few, x.many, x.said = x.few[:0], nil, false
+	}
 	x.last = start
-	switch {
-	case x.many != nil:
-		if len(x.many) < maxFan {
-			x.many[rest] = struct{}{}
+	if x.many != nil {
+		if _, ok := x.many[rest]; ok || x.room(start, horizon) {
+			x.many[rest] = start
 		}
-	case slices.Contains(x.few, rest):
-	case len(x.few) < manyMembers:
-		x.few = append(x.few, rest)
-	default:
-		x.many = map[uint64]struct{}{rest: {}}
-		for _, r := range x.few {
-			x.many[r] = struct{}{}
+		return
+	}
+	for i := range x.few {
+		if x.few[i].rest == rest {
+			x.few[i].last = start
+			return
 		}
+	}
+	if len(x.few) < manyMembers {
+		x.few = append(x.few, askedQuestion{rest, start})
+		return
+	}
+	x.many = map[uint64]int64{rest: start}
+	for _, q := range x.few {
+		x.many[q.rest] = q.last
 	}
 }
 
-func (x *fan) distinct() uint32 { return uint32(max(len(x.few), len(x.many))) }
+// room makes room in many for one more, if it can be had.
+func (x *fan) room(start, horizon int64) bool {
+	if len(x.many) == maxFan && start-x.tidy > horizon {
+		x.tidy = start
+		for rest, last := range x.many {
+			if start-last > horizon {
+				delete(x.many, rest)
+			}
+		}
+	}
+	return len(x.many) < maxFan
+}
+
+// since reports the questions that came at some time or later, until it is told to
+// stop.
+func (x *fan) since(at int64, f func(rest uint64) (on bool)) {
+	for rest, last := range x.many {
+		if last >= at && !f(rest) {
+			return
+		}
+	}
+	if x.many != nil {
+		return
+	}
+	for _, q := range x.few {
+		if q.last >= at && !f(q.rest) {
+			return
+		}
+	}
+}
 
 // fanReport is told how many questions a key asked: on one route, or in the whole
 // dependency; last is the start of the latest arrival.
 type fanReport func(n uint32, wide bool, last int64)
 
-// over reports a fan that has come to its end, and begins anew.
-func (x *fan) over(report fanReport) {
-	if n := x.distinct(); n > 0 {
+// fans is how the fan-out of keys is counted. Of rows, whose counts may not depend on
+// more than a ledger that began to count again knows, it is of what a key asked within
+// a horizon before its last arrival; and a question counts for a key of its own if no
+// other of its key came within a horizon of its end.
+type fans struct {
+	horizon int64
+	bounded bool
+}
+
+func (s fans) from(last int64) int64 {
+	if s.bounded {
+		return last - s.horizon
+	}
+	return math.MinInt64
+}
+
+// over reports a fan that has come to its end. One question that counts for a key of
+// its own is not reported.
+func (s fans) over(x *fan, alone bool, report fanReport) {
+	if x.said || len(x.few) == 0 {
+		return
+	}
+	x.said = true
+	n := uint32(0)
+	x.since(s.from(x.last), func(uint64) bool { n++; return true })
+	if n > 1 || n == 1 && !alone {
 		report(n, x.route == allRoutes, x.last)
-		x.few, x.many = x.few[:0], nil
 	}
 }
 
 // arrived counts an arrival of a member towards the fan-out.
-func (f *family) arrived(q *question, start, horizon int64, report fanReport) {
+func (s fans) arrived(f *family, q *question, start int64, report fanReport) {
 	for _, r := range [...]uint32{allRoutes, uint32(q.route)} {
 		x := f.fan(r)
-		if start-x.last > horizon {
-			x.over(report)
+		if start-x.last > s.horizon {
+			s.over(x, false, report)
 		}
-		x.asked(q.id.Rest, start)
+		x.asked(q.id.Rest, start, s.horizon)
 	}
+}
+
+// alone says that a question that is over counts for a key of its own.
+func (s fans) alone(f *family, q *question) bool {
+	if f == nil || !s.bounded {
+		return f == nil
+	}
+	alone := true
+	f.fan(allRoutes).since(s.from(q.last), func(rest uint64) bool {
+		alone = rest == q.id.Rest
+		return alone
+	})
+	return alone
 }
 
 // closed ends what ended with the episode of a member: all of it, if the key has
 // not come since.
-func (f *family) closed(q *question, report fanReport) {
+func (s fans) closed(f *family, q *question, alone bool, report fanReport) {
 	for _, r := range [...]uint32{allRoutes, uint32(q.route)} {
 		if x := f.fan(r); x.last <= q.last {
-			x.over(report)
+			s.over(x, alone, report)
 		}
 	}
 }

@@ -173,6 +173,14 @@ func (a *arena) addRecord(q *question, p property, value uint8) record {
 	return record{w[n : n+2]}
 }
 
+// removeRecord takes a record out; others may move.
+func (a *arena) removeRecord(q *question, r record) {
+	w := a.records(q)
+	last := w[len(w)-2:]
+	copy(r.w, last)
+	last[0], last[1] = 0, 0
+}
+
 // forget gives a question's history back.
 func (a *arena) forget(q *question) {
 	a.release(q.recent)

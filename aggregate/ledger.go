@@ -191,6 +191,7 @@ func (l *Ledger) closeTick(t *tick, out *Output) {
 	l.weigh(t.at)
 	l.stepAll(t)
 	l.endDue(t)
+	l.endPeers(t)
 	if len(t.written) > 0 {
 		l.perSecond = len(t.written) + len(t.written)/8
 		out.Seconds = append(out.Seconds, Second{At: t.at, Events: t.written})
@@ -204,7 +205,7 @@ func (l *Ledger) closeTick(t *tick, out *Output) {
 		delete(l.long, k)
 	}
 	l.pages = append(l.pages, t.filed...)
-	*t = tick{due: noneDue, filed: t.filed[:0], long: t.long[:0]}
+	*t = tick{due: noneDue, peers: t.peers[:0], filed: t.filed[:0], long: t.long[:0]}
 	if len(l.spare) < nearTicks {
 		l.spare = append(l.spare, t)
 	}

@@ -109,7 +109,7 @@ func (t *questions) get(id ID) (i uint32, made bool) {
 	f.add(t, other)
 	if q.n > 0 {
 		for _, r := range [...]uint32{allRoutes, uint32(q.route)} {
-			f.fan(r).asked(q.id.Rest, q.last)
+			f.fan(r).asked(q.id.Rest, q.last, 0)
 		}
 	}
 	i = t.make(id)

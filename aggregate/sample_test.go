@@ -157,8 +157,7 @@ func TestSampledRowsAreThoseOfWholeQuestions(t *testing.T) {
 			if want := times(&x.Gaps, w); !reflect.DeepEqual(times(&g.Gaps, 1), want) {
 				t.Fatalf("seed %d: row %s (k %d): gaps %v, want %v", seed, name, k, times(&g.Gaps, 1), want)
 			}
-			// By peer they end with the episode, which may have begun before it was followed.
-			if want := times(&x.PerQuestion, w); view == 0 && !reflect.DeepEqual(times(&g.PerQuestion, 1), want) {
+			if want := times(&x.PerQuestion, w); !reflect.DeepEqual(times(&g.PerQuestion, 1), want) {
 				t.Fatalf("seed %d: row %s (k %d): per question %v, want %v", seed, name, k, times(&g.PerQuestion, 1), want)
 			}
 			for d := range g.carried {

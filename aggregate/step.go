@@ -11,7 +11,7 @@ func (l *Ledger) stepQuestion(i uint32, f *filed, at int64) {
 	e.attributed(f, q.state&verifiedBit != 0)
 	e.weight = l.weight(q.id)
 	if q.n > 0 && start-q.last <= l.cfg.Horizon {
-		l.repeat(q, f, start)
+		l.repeat(i, q, f, start)
 	} else {
 		l.original(i, q, f, start)
 	}
@@ -20,7 +20,7 @@ func (l *Ledger) stepQuestion(i uint32, f *filed, at int64) {
 	}
 	e.settled()
 	if family := l.table.family(q.id.Key); family != nil {
-		family.arrived(q, start, l.cfg.Horizon, l.fanReport(q, at))
+		l.fans().arrived(family, q, start, l.fanReport(q, at))
 	}
 	l.counted(i, start)
 	q.last, q.length, q.retry = start, packDuration(f.length(l)), f.retry
@@ -60,7 +60,7 @@ func (l *Ledger) original(i uint32, q *question, f *filed, start int64) {
 }
 
 // repeat adds an arrival to the episode that is under way.
-func (l *Ledger) repeat(q *question, f *filed, start int64) {
+func (l *Ledger) repeat(i uint32, q *question, f *filed, start int64) {
 	e := &l.e
 	last := tickOf(q.last)
 	e.gap = start - q.last
@@ -88,7 +88,7 @@ func (l *Ledger) repeat(q *question, f *filed, start int64) {
 			l.arena.remember(q, seenFailed, q.peer).set(seenFailed, q.peer, 0, q.last)
 		}
 	}
-	l.stepPeer(q, f, start, k-1, before)
+	l.stepPeer(i, q, f, start, k-1, before)
 	if q.seen != 0 {
 		l.stepSeen(q, f, start)
 	}
@@ -196,7 +196,7 @@ func (l *Ledger) within(r record, now int64) bool {
 // stepPeer does what is counted by question and peer. While all arrivals come by
 // one peer nothing is kept; a second peer makes records for both. within is how
 // many earlier arrivals are within the horizon, last the ordinal of the latest.
-func (l *Ledger) stepPeer(q *question, f *filed, start int64, within, last uint32) {
+func (l *Ledger) stepPeer(i uint32, q *question, f *filed, start int64, within, last uint32) {
 	e, a := &l.e, &l.arena
 	many := q.seen != 0 && a.seenOf(q, seenPeer, q.peer).ok()
 	if !many && f.peer == q.peer {
@@ -208,6 +208,9 @@ func (l *Ledger) stepPeer(q *question, f *filed, start int64, within, last uint3
 		r := a.remember(q, seenPeer, q.peer)
 		r.set(seenPeer, q.peer, q.left, q.last)
 		r.setCounts(within, last)
+	}
+	if f.peer != q.peer {
+		l.watchPeer(i, q)
 	}
 	r := a.seenOf(q, seenPeer, f.peer)
 	switch {
@@ -308,7 +311,8 @@ func (l *Ledger) endEpisode(i uint32, q *question, now int64) {
 	}
 	last, k := l.endTick(tickOf(q.last), now), l.ordinal(q)
 	d := Dims{Route: q.route, Originator: q.originator, Peer: q.peer}
-	inFamily := l.table.family(q.id.Key) != nil
+	family := l.table.family(q.id.Key)
+	alone := l.fans().alone(family, q)
 	weight := l.weight(q.id)
 	for i := range l.views {
 		v := &l.views[i]
@@ -318,9 +322,9 @@ func (l *Ledger) endEpisode(i uint32, q *question, now int64) {
 		c := v.row(last, d)
 		c.PerQuestion.addCount(k, weight)
 		if !v.view.ByPeer {
-			c.Spans.addGap(q.span(), weight)
+			c.Spans.addGap(l.span(q), weight)
 		}
-		if inFamily {
+		if !alone {
 			c.n[nFamilyEnds] += weight
 		}
 	}
@@ -330,12 +334,22 @@ func (l *Ledger) endEpisode(i uint32, q *question, now int64) {
 		}
 		return peers
 	})
-	if family := l.table.family(q.id.Key); family != nil {
-		family.closed(q, l.fanReport(q, now))
+	if family != nil {
+		l.fans().closed(family, q, alone, l.fanReport(q, now))
 	}
 	l.arena.forget(q)
 	q.n = 0
 	l.ended(i, q)
+}
+
+// span is the time from the first to the latest arrival of an episode. Of rows, whose
+// counts may not depend on more than a ledger that began to count again knows, the
+// first is the first within the horizon of the latest.
+func (l *Ledger) span(q *question) int64 {
+	if q.state&firstIsPast == 0 || l.cfg.EndAtLast {
+		return q.span()
+	}
+	return ago(q.last, oldest(l.arena.words(q.recent)).stamp()) * 1e3
 }
 
 // bookFan counts a fan-out that has come to its end.
@@ -353,6 +367,8 @@ func (l *Ledger) bookFan(q *question, now int64, n uint32, wide bool, last int64
 		}
 	}
 }
+
+func (l *Ledger) fans() fans { return fans{l.cfg.Horizon, !l.cfg.EndAtLast} }
 
 func (l *Ledger) fanReport(q *question, now int64) fanReport {
 	return func(n uint32, wide bool, last int64) { l.bookFan(q, now, n, wide, last) }

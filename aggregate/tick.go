@@ -11,6 +11,7 @@ type tick struct {
 	told    uint32 // of them, those that beats told of
 	thinned int    // pages of filed without arrivals of questions that are not followed
 	due     dueLists
+	peers   []peerDue
 	written []Event
 	long    []uint64 // of Ledger.long, to be forgotten
 }

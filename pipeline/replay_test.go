@@ -175,6 +175,19 @@ func storm(questions int) []logged {
 			out = append(out, logged{start, []string{"not a record", "", `{"time":"yesterday"}`, `{"status":200,"path":"/x"}`, `{"time":"2026-`}[q/50%5]})
 		}
 	}
+	// Somebody asks again and again for longer than any count looks back, at first by
+	// two peers and something else, too.
+	for poller := range 3 {
+		for i := range 25 + r.IntN(10) {
+			at := int64(poller*60_000 + i*(9000+poller*2000))
+			peer, path := 1, poller
+			if i < 3 {
+				peer, path = i%3, poller+i%2
+			}
+			out = append(out, logged{at + 5, fmt.Sprintf(`{"time":%q,"method":"GET","path":"/seats/%d","status":200,"duration_ms":5,"peer":"10.%d.0.1:4","my_id":"again-%d"}`,
+				noon.Add(time.Duration(at)*time.Millisecond).Format("2006-01-02T15:04:05.000Z"), path, peer, poller)})
+		}
+	}
 	slices.SortStableFunc(out, func(a, b logged) int { return int(a.at - b.at) })
 	return out
 }
