@@ -110,6 +110,11 @@ func stormSnapshot() *Snapshot {
 		Dependencies: []Dependency{{
 			Name: "inventory", CompleteUntil: noon.Add(-time.Minute), ReadShare: aggregate.Share(99, 100), SampleBits: 1,
 			Windows: []Window{w(10 * time.Second), w(time.Minute), w(5 * time.Minute)},
+			ClosedWindows: []Window{
+				{Length: 10 * time.Second, From: noon.Add(-70 * time.Second), To: noon.Add(-time.Minute), Total: stormSums()},
+				{Length: time.Minute, From: noon.Add(-2 * time.Minute), To: noon.Add(-time.Minute), Total: stormSums()},
+				{Length: 5 * time.Minute, From: noon.Add(-6 * time.Minute), To: noon.Add(-time.Minute), Total: stormSums()},
+			},
 			Budgets: []Budget{
 				{Model: "ratio", From: noon.Add(-10 * time.Second), To: noon, Allowance: aggregate.Number(60), Spent: aggregate.Number(600),
 					Consumed: aggregate.Number(10), ConsumedHigh: aggregate.Number(11.5), State: budget.Exhausted, PeakConsumed: aggregate.Number(12), ExhaustedAt: noon.Add(-time.Minute)},

@@ -57,7 +57,7 @@ func newFamilies() *families {
 		perQuestion:    counter("auditor_arrivals_per_question", "Arrivals per question, of questions that are over.", "dependency"),
 
 		loadFactor:    gauge("auditor_load_factor_ratio", "Attributable arrivals per original in the window.", "dependency", "window"),
-		amplification: gauge("auditor_amplification_ratio", "Arrivals per distinct question in the window, as measured and within bounds for all traffic.", "dependency", "window", "bound"),
+		amplification: gauge("auditor_amplification_ratio", "Arrivals per distinct question in the window of closed seconds, which trails by time.lateness, as measured and within bounds for all traffic.", "dependency", "window", "bound"),
 		declaredWorst: gauge("auditor_declared_amplification_ratio", "The most arrivals that one question can cost by the declared policy.", "dependency"),
 		coverage:      gauge("auditor_key_coverage_ratio", "Share of the last minute's arrivals whose key is verified or claimed.", "dependency", "class"),
 		readShare:     gauge("auditor_read_share_ratio", "Share of records that could be read.", "dependency"),

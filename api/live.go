@@ -22,6 +22,7 @@ type dependencyAnswer struct {
 	Sampling      *Sampling        `json:"sampling"`
 	ScopeSplit    bool             `json:"scope_split"`
 	Windows       []windowAnswer   `json:"windows"`
+	ClosedWindows []windowAnswer   `json:"closed_windows"`
 	Budgets       []budgetAnswer   `json:"budgets"`
 }
 
@@ -42,14 +43,17 @@ func newSummary(snap *Snapshot, deps []*Dependency) summaryAnswer {
 	for _, d := range deps {
 		x := dependencyAnswer{
 			Dependency: d.Name, Warming: d.Warming || snap.State == Warming, CompleteUntil: instant(d.CompleteUntil), ReadShare: d.ReadShare,
-			ScopeSplit: d.ScopeSplit, Windows: []windowAnswer{}, Budgets: []budgetAnswer{},
+			ScopeSplit: d.ScopeSplit, Windows: []windowAnswer{}, ClosedWindows: []windowAnswer{}, Budgets: []budgetAnswer{},
 		}
 		for i := range d.Windows {
 			w := &d.Windows[i]
 			if w.Length == metaWindow {
 				x.Sampling = sampling(d.SampleBits, w.Total.Variance)
 			}
-			x.Windows = append(x.Windows, windowAnswer{shortDuration(w.Length), instant(w.From), instant(w.To), w.Total.figures(w.span())})
+			x.Windows = append(x.Windows, w.answer())
+		}
+		for i := range d.ClosedWindows {
+			x.ClosedWindows = append(x.ClosedWindows, d.ClosedWindows[i].answer())
 		}
 		for i := range d.Budgets {
 			x.Budgets = append(x.Budgets, newBudget(d, &d.Budgets[i]))
@@ -57,6 +61,10 @@ func newSummary(snap *Snapshot, deps []*Dependency) summaryAnswer {
 		a.Dependencies = append(a.Dependencies, x)
 	}
 	return a
+}
+
+func (w *Window) answer() windowAnswer {
+	return windowAnswer{shortDuration(w.Length), instant(w.From), instant(w.To), w.Total.figures(w.span())}
 }
 
 // budgetsAnswer is the newest readings of the retry budgets.

@@ -177,11 +177,14 @@ func TestGaugesAreAbsent(t *testing.T) {
 	f := newFake()
 	d := &f.snap.Dependencies[0]
 	for i := range d.Windows {
-		d.Windows[i].Total = Sums{}
+		d.Windows[i].Total, d.ClosedWindows[i].Total = Sums{}, Sums{}
 	}
+	d.ClosedWindows[1].Total = Sums{Totals: aggregate.Totals{Arrivals: 5}}
+	d.ClosedWindows[1].Total.Unattributable.Total = 5
+	d.ClosedWindows[2].Total = Sums{Totals: aggregate.Totals{Arrivals: 5, Verified: 5, Originals: 5}} // questions not known
 	d.Windows[1].Total = Sums{Totals: aggregate.Totals{Arrivals: 5}}
 	d.Windows[1].Total.Unattributable.Total = 5
-	d.Windows[2].Total = Sums{Totals: aggregate.Totals{Arrivals: 5, Verified: 5, Originals: 5}} // questions not known
+	d.Windows[2].Total = Sums{Totals: aggregate.Totals{Arrivals: 5, Verified: 5, Originals: 5}}
 	d.ReadShare = aggregate.Figure{}
 	d.Budgets[0] = Budget{Model: "ratio"}
 	f.snap.Policy = nil

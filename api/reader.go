@@ -98,6 +98,9 @@ type Dependency struct {
 	// 5 min. A window that cannot be filled yet is here all the same: its From
 	// says how far it reaches.
 	Windows []Window
+	// ClosedWindows are of start time and end with CompleteUntil; of these the
+	// distinct questions are known, and History.
+	ClosedWindows []Window
 	// Budgets are the newest readings, of the dependency (Route is empty) and of
 	// routes that have a budget of their own.
 	Budgets []Budget

@@ -95,12 +95,6 @@ func (x *scrape) gauges(dep string, d *Dependency) {
 		}
 		name := shortDuration(w.Length)
 		x.ratio(x.loadFactor, w.Total.loadFactor(), dep, name)
-		b := w.Total.bounds()
-		x.ratio(x.amplification, b.measured, dep, name, "measured")
-		x.ratio(x.amplification, b.low, dep, name, "low")
-		x.ratio(x.amplification, b.high, dep, name, "high")
-		x.ratio(x.amplification, b.strictLow, dep, name, "strict_low")
-		x.ratio(x.amplification, b.strictHigh, dep, name, "strict_high")
 		if w.Length == metaWindow {
 			f := w.Total.figures(w.span())
 			if w.Total.Arrivals > 0 {
@@ -110,6 +104,15 @@ func (x *scrape) gauges(dep string, d *Dependency) {
 			}
 			x.ratio(x.visibility, f.Responses.Visibility, dep)
 		}
+	}
+	for i := range d.ClosedWindows {
+		w := &d.ClosedWindows[i]
+		name, b := shortDuration(w.Length), w.Total.bounds()
+		x.ratio(x.amplification, b.measured, dep, name, "measured")
+		x.ratio(x.amplification, b.low, dep, name, "low")
+		x.ratio(x.amplification, b.high, dep, name, "high")
+		x.ratio(x.amplification, b.strictLow, dep, name, "strict_low")
+		x.ratio(x.amplification, b.strictHigh, dep, name, "strict_high")
 	}
 	for i := range d.Budgets {
 		b := &d.Budgets[i]

@@ -40,6 +40,8 @@ type storedRow struct {
 	byPeer  bool
 	wide    bool
 	names   string
+
+	dependency string
 }
 
 func newRowStore() *rowStore {
@@ -69,7 +71,7 @@ func (s *rowStore) Write(_ context.Context, w *Written) error {
 			}
 			continue
 		}
-		s.rows[id] = storedRow{r.At, r.Late, w.Rules, r.Version, r.Counts.Append(nil), r.ByPeer, r.Wide, names}
+		s.rows[id] = storedRow{r.At, r.Late, w.Rules, r.Version, r.Counts.Append(nil), r.ByPeer, r.Wide, names, r.Dependency}
 	}
 	if after {
 		return errStore

@@ -45,9 +45,10 @@ type LiveDependency struct {
 	// have one of their own.
 	Budgets []LiveBudget
 	// Closed counts the closed ticks that were stored first by this process.
-	Closed       aggregate.Totals
-	ClosedRoutes []LivePart
-	PerQuestion  aggregate.Histogram // arrivals, of questions that are over
+	Closed        aggregate.Totals
+	ClosedWindows []ClosedWindow // by WindowLengths
+	ClosedRoutes  []LivePart
+	PerQuestion   aggregate.Histogram // arrivals, of questions that are over
 }
 
 // LiveWindow is the live figures of the last seconds of log time, From up to To,
@@ -239,13 +240,14 @@ func (l *Live) Picture() *Picture {
 		p.Closed = noTick
 	}
 	names := map[string]bool{}
+	recent := l.closedWindows(p.Closed)
 	for _, sheets := range append(windows, totals) {
 		for name := range sheets {
 			names[name] = true
 		}
 	}
 	for _, name := range sortedKeys(names) {
-		d := LiveDependency{Name: name}
+		d := LiveDependency{Name: name, ClosedWindows: recent[name]}
 		for i, length := range WindowLengths {
 			x := windows[i][name]
 			if x == nil {

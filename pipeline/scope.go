@@ -42,6 +42,7 @@ type scope struct {
 	late     map[lateKey]*lateRows
 	counted  []Range
 	windows  *windows
+	recent   *closedTicks
 	totals   map[uint16]*aggregate.Sums      // of closed ticks that were counted here first, by route
 	over     map[uint16]*aggregate.Histogram // arrivals per question in these, of questions that are over
 	stats    []aggregate.Stats               // by shard
@@ -82,7 +83,7 @@ func newScope(l *Live, name string, shards int) *scope {
 		live: l, name: name, log: l.cfg.Log.With("scope", name), parts: map[string]*livePart{},
 		closed: noTick, emitFrom: noTick, stored: noTick, warm: noTick,
 		filed: map[int64]uint64{}, rows: map[int64]map[rowKey]*aggregate.Counts{}, late: map[lateKey]*lateRows{},
-		windows: newWindows(), totals: map[uint16]*aggregate.Sums{}, over: map[uint16]*aggregate.Histogram{},
+		windows: newWindows(), recent: newClosedTicks(), totals: map[uint16]*aggregate.Sums{}, over: map[uint16]*aggregate.Histogram{},
 		writing: make(chan struct{}, 1),
 	}
 	s.changed = sync.NewCond(&s.mu)
@@ -256,6 +257,7 @@ func (s *scope) take(shard int, j *liveJob, out *aggregate.Output, stats aggrega
 		}
 	}
 	homes := s.live.homes()
+	s.recent.begin(out.Rows, s.emitFrom)
 	for _, r := range out.Rows {
 		if r.From < s.emitFrom {
 			continue
@@ -271,6 +273,7 @@ func (s *scope) take(shard int, j *liveJob, out *aggregate.Output, stats aggrega
 		}
 		if !k.byPeer && !k.wide {
 			s.closedSum(r.Dims.Route).AddCounts(r.Counts)
+			s.recent.at(r.From, homes[r.Dims.Route]).AddCounts(r.Counts)
 			s.over[r.Dims.Route].Merge(&r.Counts.PerQuestion)
 		}
 		if c := at[k]; c != nil {
@@ -282,10 +285,16 @@ func (s *scope) take(shard int, j *liveJob, out *aggregate.Output, stats aggrega
 	}
 	for i := range out.Late {
 		s.takeLate(&out.Late[i], lateKey{j.part.Name, blocks[i]})
+		if a := &out.Late[i]; s.recent.from != noTick && a.Tick >= s.recent.from {
+			s.recent.at(a.Tick, homes[a.Dims.Route]).Add(&a.Beat)
+		}
 	}
 	s.windows.add(out.Beats, homes, s.live.cfg.Clock().Unix())
 	s.closedBy[shard] = max(s.closedBy[shard], j.to)
 	s.closed = slices.Min(s.closedBy)
+	if s.closed != noTick {
+		s.recent.forget(s.closed)
+	}
 }
 
 func (s *scope) closedSum(route uint16) *aggregate.Sums {

@@ -93,7 +93,7 @@ func (r *reader) take() {
 		d := &p.Dependencies[i]
 		s.Dependencies = append(s.Dependencies, api.Dependency{
 			Name: d.Name, Warming: p.Warming, CompleteUntil: tickTime(p.Closed), ReadShare: share, SampleBits: p.SampleBits,
-			Windows: showWindows(d.Windows), Budgets: showBudgets(d.Budgets),
+			Windows: showWindows(d.Windows), ClosedWindows: showClosed(d.ClosedWindows), Budgets: showBudgets(d.Budgets),
 			Closed: api.Counters{Total: api.Sums{Totals: d.Closed}, Routes: showParts(d.ClosedRoutes), PerQuestion: showHistogram(&d.PerQuestion)},
 		})
 	}
@@ -154,6 +154,17 @@ func showWindows(in []pipeline.LiveWindow) (out []api.Window) {
 		out = append(out, api.Window{
 			Length: w.Length, From: tickTime(w.From), To: tickTime(w.To), Total: api.Sums{Totals: w.Total},
 			Routes: showParts(w.Routes), Originators: showParts(w.Originators), Peers: showParts(w.Peers),
+		})
+	}
+	return out
+}
+
+func showClosed(in []pipeline.ClosedWindow) (out []api.Window) {
+	for i := range in {
+		w := &in[i]
+		out = append(out, api.Window{
+			Length: w.Length, From: tickTime(w.From), To: tickTime(w.To),
+			Total: api.Sums{Totals: w.Total, Questions: w.Questions, QuestionsVerified: w.Verified, History: true},
 		})
 	}
 	return out
