@@ -34,10 +34,7 @@ func (l *Ledger) lateCopy(f *filed, at, log int64) bool {
 }
 
 // LateArrival is a late arrival as it is counted in rows of its own.
-type LateArrival struct {
-	Tick int64
-	Beat
-}
+type LateArrival struct{ Beat }
 
 // AddLate takes an arrival that is late, with Config.Live: instead of Add, which
 // would file it in rows that a rebuilt ledger might fill otherwise. What it counts
@@ -61,9 +58,9 @@ func (l *Ledger) AddLate(a *Arrival, out *Output) {
 	e := &l.e
 	e.begin(Dims{Route: a.Route, Peer: a.Peer}, at, &f)
 	e.unattributed(keys.Reason(f.owner))
-	b := Beat{Second: tickOf(log), Dims: e.dims, ones: e.ones, Dead: e.dead, Busy: e.busy}
+	b := Beat{Second: tickOf(log), Tick: at, Late: true, Dims: e.dims, ones: e.ones, Dead: e.dead, Busy: e.busy}
 	out.Beats = append(out.Beats, b)
-	out.Late = append(out.Late, LateArrival{at, b})
+	out.Late = append(out.Late, LateArrival{b})
 }
 
 // Tick is the tick that an arrival is counted in.

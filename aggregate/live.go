@@ -20,12 +20,14 @@ import (
 // behind another may be taken for its repeat.
 type Beat struct {
 	Second int64  // of log time
+	Tick   int64  // that it is counted in
 	Dims   Dims   // all of them
 	ones   uint64 // the counters that it raises
 	// Nanoseconds in system: if nobody was there for the answer, in any case, and
 	// if it is a repeat.
 	Dead, Busy, Repeat int64
 	Back               bool   // takes an earlier beat back
+	Late               bool   // its tick has it in rows of their own
 	more               uint32 // how many questions beside its own the arrival's counts for
 }
 
@@ -122,7 +124,7 @@ func (l *Ledger) tell(t *tick, x uint64, repeat, back bool, out *Output) {
 		e.original = !repeat && !l.known(f.owner, q, start, log, out)
 		e.settled()
 	}
-	b := Beat{Second: tickOf(log), Dims: e.dims, ones: e.ones, Dead: e.dead, Busy: e.busy, Repeat: e.repeat * int64(e.weight), Back: back}
+	b := Beat{Second: tickOf(log), Tick: t.at, Dims: e.dims, ones: e.ones, Dead: e.dead, Busy: e.busy, Repeat: e.repeat * int64(e.weight), Back: back}
 	if e.weight == 0 {
 		b.ones &^= ofQuestion
 	} else {
@@ -160,7 +162,7 @@ func (l *Ledger) known(i uint32, q *question, start, log int64, out *Output) boo
 	switch {
 	case near && told && !p.repeats && p.start-start <= l.cfg.Horizon:
 		if p.weight > 0 {
-			out.Beats = append(out.Beats, Beat{Second: tickOf(p.log), Dims: l.e.dims, ones: 1 << nOriginals, Back: true, more: p.weight - 1})
+			out.Beats = append(out.Beats, Beat{Second: tickOf(p.log), Tick: tickOf(p.start), Dims: l.e.dims, ones: 1 << nOriginals, Back: true, more: p.weight - 1})
 		}
 		l.pending[i] = pending{start, log, true, 0}
 	case near && (!told || p.repeats) && start-q.last > l.cfg.Horizon/4:

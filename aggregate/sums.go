@@ -61,6 +61,13 @@ func (s *Sums) AddCounts(c *Counts) {
 	s.dead, s.busy, s.repeat = s.dead+c.Dead, s.busy+c.Busy, s.repeat+c.Repeat
 }
 
+// Counts are the sums as a row has them, without histograms and without what tells
+// distinct ones.
+func (s *Sums) Counts() *Counts {
+	s.tally.empty(&s.n)
+	return &Counts{n: s.n, Dead: s.dead, Busy: s.busy, Repeat: s.repeat}
+}
+
 // Totals are sums by name. docs/definitions.md says what each counts; seconds are
 // of time in system.
 type Totals struct {

@@ -150,7 +150,7 @@ func stormRange() *Range {
 	quiet := aggregate.Measure{}
 	return &Range{
 		Total: m, CompleteUntil: noon.Add(-time.Minute), LeftOut: 2,
-		Series: []Series{{Dependency: "inventory", Name: "bff", Points: []Point{{noon.Add(-10 * time.Minute), m}, {noon.Add(-time.Minute), quiet}}}},
+		Series: []Series{{Dependency: "inventory", Name: "bff", Points: []Point{{noon.Add(-10 * time.Minute), m, false}, {noon.Add(-time.Minute), quiet, true}}}},
 	}
 }
 

@@ -48,11 +48,25 @@ func namesOfMeasures() []string {
 	return names
 }
 
-// valuesOf picks some fields of a measure by name. What the measure does not have
-// is null.
-func valuesOf(m *aggregate.Measure, names []string) map[string]any {
+// knownOpen says that a field is known of seconds that are not closed: plain sums and
+// ratios of such.
+func knownOpen(name string) bool {
+	switch name {
+	case "arrivals", "attributable", "verified", "claimed", "coverage", "read_share", "originals", "repeats", "load_factor", "stale_arrivals":
+		return true
+	}
+	return strings.HasPrefix(name, unattributablePrefix) || strings.HasPrefix(name, "responses.")
+}
+
+// valuesOf picks some fields of a measure by name. What the measure does not have, or
+// is not known of what is open, is null.
+func valuesOf(m *aggregate.Measure, names []string, open bool) map[string]any {
 	values := make(map[string]any, len(names))
 	for _, name := range names {
+		if open && !knownOpen(name) {
+			values[name] = nil
+			continue
+		}
 		if reason, ok := strings.CutPrefix(name, unattributablePrefix); ok {
 			values[name] = m.Unattributable.Total
 			m.Unattributable.Each(func(r string, n uint64) {

@@ -325,6 +325,8 @@ type Series struct {
 type Point struct {
 	At      time.Time
 	Measure aggregate.Measure
+	// Open says that some of it is not at rest: only plain sums are known.
+	Open bool
 }
 
 // Question is one question, under the hash of its key.

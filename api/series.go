@@ -72,7 +72,7 @@ func (s *Server) series(r *http.Request, snap *Snapshot, p *params) (any, error)
 	}
 	a := seriesAnswer{
 		Meta: rangeMeta(snap, found, x.to), From: instant(x.from), To: instant(x.to), StepSeconds: x.step.Seconds(),
-		Resolution: x.resolution.Seconds(), By: q.By, Measures: names, Total: valuesOf(&found.Total, names), Series: []seriesPart{}, LeftOut: found.LeftOut,
+		Resolution: x.resolution.Seconds(), By: q.By, Measures: names, Total: valuesOf(&found.Total, names, false), Series: []seriesPart{}, LeftOut: found.LeftOut,
 	}
 	for _, y := range found.Series {
 		part := seriesPart{y.Dependency, y.Name, []pointAnswer{}}
@@ -80,7 +80,7 @@ func (s *Server) series(r *http.Request, snap *Snapshot, p *params) (any, error)
 			z := &y.Points[i]
 			part.Points = append(part.Points, pointAnswer{
 				At: instant(z.At), Coverage: z.Measure.Coverage,
-				Provisional: z.At.Add(x.step).After(found.CompleteUntil), Values: valuesOf(&z.Measure, names),
+				Provisional: z.At.Add(x.step).After(found.CompleteUntil), Values: valuesOf(&z.Measure, names, z.Open),
 			})
 		}
 		a.Series = append(a.Series, part)

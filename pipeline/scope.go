@@ -43,6 +43,7 @@ type scope struct {
 	counted  []Range
 	windows  *windows
 	recent   *closedTicks
+	open     *openTicks
 	totals   map[uint16]*aggregate.Sums      // of closed ticks that were counted here first, by route
 	over     map[uint16]*aggregate.Histogram // arrivals per question in these, of questions that are over
 	stats    []aggregate.Stats               // by shard
@@ -83,7 +84,7 @@ func newScope(l *Live, name string, shards int) *scope {
 		live: l, name: name, log: l.cfg.Log.With("scope", name), parts: map[string]*livePart{},
 		closed: noTick, emitFrom: noTick, stored: noTick, warm: noTick,
 		filed: map[int64]uint64{}, rows: map[int64]map[rowKey]*aggregate.Counts{}, late: map[lateKey]*lateRows{},
-		windows: newWindows(), recent: newClosedTicks(), totals: map[uint16]*aggregate.Sums{}, over: map[uint16]*aggregate.Histogram{},
+		windows: newWindows(), recent: newClosedTicks(), open: newOpenTicks(), totals: map[uint16]*aggregate.Sums{}, over: map[uint16]*aggregate.Histogram{},
 		writing: make(chan struct{}, 1),
 	}
 	s.changed = sync.NewCond(&s.mu)
@@ -290,6 +291,7 @@ func (s *scope) take(shard int, j *liveJob, out *aggregate.Output, stats aggrega
 		}
 	}
 	s.windows.add(out.Beats, homes, s.live.cfg.Clock().Unix())
+	s.open.add(out.Beats, max(s.stored, s.emitFrom))
 	s.closedBy[shard] = max(s.closedBy[shard], j.to)
 	s.closed = slices.Min(s.closedBy)
 	if s.closed != noTick {
@@ -397,6 +399,7 @@ func (s *scope) done(w *Written) {
 		}
 	}
 	s.stored = max(s.stored, w.Closed)
+	s.open.forget(s.stored)
 	for at := range s.filed {
 		if at < s.stored-4*s.horizon() {
 			delete(s.filed, at)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/targetside/auditor/aggregate"
 	"github.com/targetside/auditor/api"
+	"github.com/targetside/auditor/pipeline"
 	"github.com/targetside/auditor/store"
 )
 
@@ -33,6 +34,7 @@ func (r *reader) Range(ctx context.Context, q api.RangeQuery) (*api.Range, error
 	}
 	// Before the rows: what is written meanwhile may be among them, and what is said
 	// to be complete is.
+	open := r.d.live.Open(ask.From, ask.To)
 	closed, err := r.d.store.Closed(ctx)
 	if err != nil {
 		return nil, unavailable(err)
@@ -43,10 +45,11 @@ func (r *reader) Range(ctx context.Context, q api.RangeQuery) (*api.Range, error
 			out.CompleteUntil = at
 		}
 	}
-	rows, err := r.rowsOf(ctx, ask, out.CompleteUntil)
+	rows, err := r.rowsOf(ctx, ask, rolledUp(out.CompleteUntil, open))
 	if err != nil {
 		return nil, unavailable(err)
 	}
+	rows = withOpen(rows, open, ask)
 	snap := r.Snapshot()
 	var share aggregate.Figure
 	for i := range snap.Dependencies {
@@ -66,7 +69,9 @@ func (r *reader) Range(ctx context.Context, q api.RangeQuery) (*api.Range, error
 		if nobody && row.Name != "" {
 			continue
 		}
-		whole.add(&row.Row, (row.At-ask.From)/int64(row.resolution))
+		if !row.Open {
+			whole.add(&row.Row, (row.At-ask.From)/int64(row.resolution))
+		}
 		out.SampleBits = max(out.SampleBits, row.Counts.SampleBits())
 		name := [2]string{row.Dependency}
 		switch q.By {
@@ -88,6 +93,7 @@ func (r *reader) Range(ctx context.Context, q api.RangeQuery) (*api.Range, error
 			points[at] = &sums{byPeer: byPeer, narrow: q.By == api.ByRoute || q.Route != ""}
 		}
 		points[at].add(&row.Row, (row.At-ask.From-at*step)/int64(row.resolution))
+		points[at].open = points[at].open || row.Open
 	}
 	out.Total = whole.measure(ask.To-ask.From, share)
 	type ranked struct {
@@ -105,7 +111,7 @@ func (r *reader) Range(ctx context.Context, q api.RangeQuery) (*api.Range, error
 		for _, p := range at {
 			m := points[p].measure(step, share)
 			x.arrivals += m.Arrivals
-			x.Points = append(x.Points, api.Point{At: time.Unix(ask.From+p*step, 0).UTC(), Measure: m})
+			x.Points = append(x.Points, api.Point{At: time.Unix(ask.From+p*step, 0).UTC(), Measure: m, Open: points[p].open})
 		}
 		all = append(all, x)
 	}
@@ -160,11 +166,50 @@ func (r *reader) rowsOf(ctx context.Context, ask store.Query, closed time.Time) 
 	return out, nil
 }
 
+// rolledUp is the tick before which coarser rows than those of ticks are read: what is
+// closed in every scope, and was at rest when the open rows were taken.
+func rolledUp(complete time.Time, open []pipeline.OpenScope) time.Time {
+	for i := range open {
+		if from := tickTime(open[i].From); !from.IsZero() && from.Before(complete) {
+			complete = from
+		}
+	}
+	return complete
+}
+
+// withOpen adds the open rows that a query asks for. Rows of their ticks that came to
+// rest meanwhile give way to them; late ones are in no open row.
+func withOpen(rows []sizedRow, open []pipeline.OpenScope, ask store.Query) []sizedRow {
+	from := map[string]int64{}
+	for i := range open {
+		from[open[i].Scope] = open[i].From
+	}
+	rows = slices.DeleteFunc(rows, func(r sizedRow) bool {
+		at, ours := from[r.Scope]
+		return ours && r.At >= at && r.LateBlock == store.OnTime
+	})
+	for i := range open {
+		for j := range open[i].Rows {
+			r := &open[i].Rows[j]
+			if r.ByPeer != (ask.Family == store.ByPeer) || ask.Dependency != "" && r.Dependency != ask.Dependency ||
+				ask.Route != "" && r.Route != ask.Route || ask.Name != "" && r.Name != ask.Name {
+				continue
+			}
+			rows = append(rows, sizedRow{store.Row{
+				Family: ask.Family, At: r.At, Scope: open[i].Scope, LateBlock: store.OnTime,
+				Dependency: r.Dependency, Route: r.Route, Name: r.Name, Open: true, Counts: r.Counts,
+			}, store.Tick})
+		}
+	}
+	return rows
+}
+
 // sums are the rows of one point.
 type sums struct {
 	counts         aggregate.Counts
 	wide           []*aggregate.Counts
 	byPeer, narrow bool
+	open           bool // some rows are of ticks that are not at rest
 }
 
 // add adds a row that lies back rows behind the beginning of the point.

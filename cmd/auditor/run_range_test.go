@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/targetside/auditor/api"
+	"github.com/targetside/auditor/keys"
+	"github.com/targetside/auditor/pipeline"
 	"github.com/targetside/auditor/store"
 )
 
@@ -28,7 +30,7 @@ func (s *busyStore) Closed(context.Context) (map[string]int64, error) {
 // rows are written while it is made.
 func TestRangeIsAsCompleteAsItSays(t *testing.T) {
 	const closed = 1_796_000_000
-	r := &reader{d: &daemon{store: &busyStore{closed: closed}}}
+	r := &reader{d: &daemon{store: &busyStore{closed: closed}, live: pipeline.NewLive(pipeline.LiveConfig{Config: pipeline.Config{Keys: &keys.Ring{}, Horizon: time.Minute, Lateness: time.Minute}})}}
 	r.snapshot.Store(&api.Snapshot{})
 	from := time.Unix(closed-3600, 0)
 	got, err := r.Range(t.Context(), api.RangeQuery{Resolution: time.Minute, Step: time.Minute, From: from, To: from.Add(2 * time.Hour)})
