@@ -28,10 +28,13 @@ type sqlite struct {
 	writer *sql.DB
 	reader *sql.DB
 	closed atomic.Bool
+	held   *os.File    // the file, see hold
+	file   os.FileInfo // which one it is
 
 	// turn holds one token; who has it may use the fields below.
 	turn  chan struct{}
 	conn  *sql.Conn            // nil after an error, until the next write
+	wal   os.FileInfo          // the write-ahead log that conn writes to
 	stmts map[string]*sql.Stmt // of conn, by their text
 	names names
 }
@@ -98,6 +101,9 @@ func openSQLite(ctx context.Context, path string) (*sqlite, error) {
 	s.reader.SetMaxIdleConns(readers)
 	if err := s.migrate(ctx); err != nil {
 		return nil, errors.Join(err, s.release())
+	}
+	if err := s.hold(); err != nil {
+		return nil, errors.Join(fmt.Errorf("store: open %s: %w", path, err), s.release())
 	}
 	return s, nil
 }
@@ -189,6 +195,9 @@ func (s *sqlite) update(ctx context.Context, doing string, f func(*transaction) 
 		return s.explain(doing, err)
 	}
 	defer give()
+	if err := present(s.path, s.file, s.wal); err != nil {
+		return s.explain(doing, err)
+	}
 	if s.conn == nil {
 		conn, err := s.writer.Conn(ctx)
 		if err != nil {
@@ -200,6 +209,11 @@ func (s *sqlite) update(ctx context.Context, doing string, f func(*transaction) 
 	if err := t.exec("BEGIN IMMEDIATE"); err != nil {
 		return s.explain(doing, s.giveUp(err))
 	}
+	if s.wal == nil {
+		if s.wal, err = os.Stat(s.path + "-wal"); err != nil {
+			return s.explain(doing, s.giveUp(err))
+		}
+	}
 	if err := f(t); err != nil {
 		return s.explain(doing, s.giveUp(err))
 	}
@@ -208,7 +222,8 @@ func (s *sqlite) update(ctx context.Context, doing string, f func(*transaction) 
 		return s.explain(doing, s.giveUp(err))
 	}
 	s.names.add(&t.fresh)
-	return nil
+	// Had the file gone meanwhile, nothing of it would be kept.
+	return s.explain(doing, present(s.path, s.file, s.wal))
 }
 
 // giveUp rolls back and drops the connection.
@@ -233,7 +248,7 @@ func (s *sqlite) dropConn() (err error) {
 		err = errors.Join(err, st.Close())
 	}
 	err = errors.Join(err, s.conn.Close())
-	s.conn, s.stmts = nil, nil
+	s.conn, s.stmts, s.wal = nil, nil, nil
 	return err
 }
 
@@ -330,5 +345,9 @@ func (s *sqlite) Close() error {
 // release closes what is open. The last connection to go moves what is in the
 // write-ahead log into the file.
 func (s *sqlite) release() error {
-	return errors.Join(s.reader.Close(), s.dropConn(), s.writer.Close(), s.lock.Close())
+	err := errors.Join(s.reader.Close(), s.dropConn(), s.writer.Close())
+	if s.held != nil {
+		err = errors.Join(err, s.held.Close())
+	}
+	return errors.Join(err, s.lock.Close())
 }

@@ -14,6 +14,9 @@ func (s *sqlite) view(ctx context.Context, f func(*sql.Tx) error) error {
 	if s.closed.Load() {
 		return errClosed
 	}
+	if err := present(s.path, s.file, nil); err != nil {
+		return err
+	}
 	tx, err := s.reader.BeginTx(ctx, nil)
 	if err != nil {
 		return err

@@ -156,7 +156,7 @@ type Store interface {
 	// Questions, and late rows of ticks, have that of TenSeconds. Rows of buckets
 	// that are not closed stay until they are, or are older than rows of hours.
 	Expire(ctx context.Context, now time.Time, retention map[Resolution]time.Duration) error
-	// Check says whether the store can be written to.
+	// Check says whether the store can be written to. It finds out by writing.
 	Check(ctx context.Context) error
 	Close() error
 }

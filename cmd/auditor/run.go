@@ -63,6 +63,7 @@ type daemon struct {
 	log      *slog.Logger
 	loaded   *loaded
 	store    store.Store
+	watch    *storeWatch
 	live     *pipeline.Live
 	sources  []source
 	reader   *reader
@@ -99,6 +100,7 @@ func newDaemon(ctx context.Context, l *loaded, log *slog.Logger, now func() time
 	if d.store, err = store.OpenSQLite(ctx, l.Store.SQLite); err != nil {
 		return nil, err
 	}
+	d.watch = &storeWatch{store: d.store, log: log}
 	c, err := l.pipelineConfig(now())
 	if err != nil {
 		return nil, err
@@ -158,6 +160,7 @@ func (d *daemon) run(ctx context.Context) error {
 	counters.Go(func() { d.live.Run(counting) })
 	counters.Go(func() { d.reader.run(counting) })
 	counters.Go(func() { d.expire(counting) })
+	counters.Go(func() { d.watch.run(counting) })
 	serving := make(chan error, 1)
 	go func() { serving <- d.server.Serve(counting, d.listener) }()
 	for _, s := range d.sources {

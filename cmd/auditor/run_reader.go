@@ -107,9 +107,9 @@ func (d *daemon) state(p *pipeline.Picture) (api.State, []string) {
 	for _, s := range d.sources {
 		standby = standby && s.standby()
 	}
-	switch {
-	case p.StoreErr != nil:
-		return api.StoreUnavailable, []string{p.StoreErr.Error()}
+	switch err := cmp.Or(p.StoreErr, d.watch.failed()); {
+	case err != nil:
+		return api.StoreUnavailable, []string{err.Error()}
 	case standby:
 		return api.Standby, []string{"another instance reads the sources"}
 	case p.Scopes == 0:
