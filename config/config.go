@@ -119,8 +119,11 @@ type Time struct {
 	// 0. Default 10s.
 	Idle time.Duration `yaml:"idle"`
 	// MaxFuture is how far ahead of the wall clock a record may be, above 0.
-	// Default 1m. Beyond it the record is quarantined, so that one wrong clock
-	// cannot close everybody's ticks.
+	// Default 5s. Beyond it the record is quarantined, so that one wrong clock
+	// cannot close everybody's ticks. Up to it a record moves its partition's
+	// watermark, and takes as much from the time that others have to come: 10 s
+	// where a request took long, of which the
+	// default leaves half to shippers.
 	MaxFuture time.Duration `yaml:"max_future"`
 	// Skew is how far ahead of an arrival a key may be minted, 0 or more.
 	// Default 5s.
@@ -337,7 +340,7 @@ func Default() Config {
 		Time: Time{
 			Lateness:  60 * time.Second,
 			Idle:      10 * time.Second,
-			MaxFuture: time.Minute,
+			MaxFuture: 5 * time.Second,
 			Skew:      5 * time.Second,
 		},
 		Keys: Keys{

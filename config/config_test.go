@@ -274,7 +274,10 @@ func TestWarnings(t *testing.T) {
 	for _, tc := range []struct{ name, yaml, want string }{
 		{"quiet", quiet, ""},
 		{"no sources", "keys: {originators: o.yaml}\n", "sources: none"},
-		{"lateness", quiet + "time: {lateness: 9s}\n", "a.yaml:3: time.lateness: 9s: "},
+		{"lateness", quiet + "time: {lateness: 9s, max_future: 4s}\n", "a.yaml:3: time.lateness: 9s: "},
+		{"fast clocks", quiet + "time: {max_future: 1m}\n", "a.yaml:3: time.max_future: 1m: "},
+		{"fast clocks, short lateness", quiet + "time: {lateness: 10s, max_future: 5s}\n", "those of long requests have 5s to come"},
+		{"fast clocks, as much as can be", quiet + "time: {lateness: 10s, max_future: 4s}\n", ""},
 		{"no originators", file, "keys.originators: none while qk1 or qk2 is accepted"},
 		{"no originators needed", file + "keys: {accept: [traceparent]}\n", ""},
 		{"logger's id", file + "keys: {originators: o.yaml, accept: [qk1, {field: request_id}]}\n", "a.yaml:2: keys.accept[1]: field request_id is most likely minted"},

@@ -40,6 +40,12 @@ func (c *Config) Warnings() []string {
 	if c.Time.Lateness < 10*time.Second {
 		warn("time.lateness", "%s: records that a shipper delays longer are late and unattributable; 10s is the least that is safe", formatDuration(c.Time.Lateness))
 	}
+	// A request that takes long is counted so late that only this much is left of
+	// the lateness for its record to come.
+	if left := min(10*time.Second, c.Time.Lateness/2); c.Time.MaxFuture >= left {
+		warn("time.max_future", "%s: one clock that is fast by as much makes others' records late, as those of long requests have %s to come; 5s is safe with a lateness of 20s or more",
+			formatDuration(c.Time.MaxFuture), formatDuration(left))
+	}
 	c.warnKeys(warn)
 	if c.Budget.CoverageExpected < c.Budget.CoverageFloor {
 		warn("budget.coverage_expected", "below coverage_floor: the state is blind before the alert fires")

@@ -137,7 +137,7 @@ sources:
     format: json
     attempt_scope: hop
 routes: {templates: ["GET /seats/{id}", "POST /holds/{id}", "GET /prices/{id}", "GET /fares/{id}"]}
-time: {lateness: 5s}
+time: {lateness: 5s, max_future: 2s}
 keys: {accept: [qk1], originators: originators.yaml, horizon: 30s}
 declared:
   deadline: %v
