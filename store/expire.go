@@ -41,13 +41,13 @@ func (s *state) expire(ends [levels]int64) (changed bool) {
 		}
 		coarser := resolutions[min(i+1, levels-1)]
 		to := floor(end, coarser)
-		if hours := ends[levels-1]; i+1 < levels && hours < s.made {
-			to = min(to, floor(s.made, coarser))
-		} else if i+1 < levels && s.made == never { // nothing was closed
+		if hours := ends[levels-1]; i+1 < levels && s.closed() == never {
 			if hours == never {
 				continue
 			}
 			to = min(to, floor(hours, coarser))
+		} else if i+1 < levels && hours < s.made {
+			to = min(to, floor(s.made, coarser))
 		}
 		if to > s.gone[i] {
 			s.gone[i], changed = to, true

@@ -11,6 +11,13 @@ package store
 func (p *writing) rollUp() error {
 	closed := p.s.closed()
 	if closed == never {
+		// The first closing makes everything, from the oldest row on: late ones may
+		// be older than all that its rules have on time.
+		for k := range p.touched[1] {
+			if p.s.made == never || k.at < p.s.made {
+				p.s.made = k.at
+			}
+		}
 		return nil
 	}
 	for level := 1; level < levels; level++ {

@@ -28,7 +28,8 @@ func (e *era) covers(at int64) bool { return e.starts <= at && at < e.closed }
 // state is what is known of a scope besides its rows.
 type state struct {
 	eras []*era // by rules, ascending
-	// made is the tick up to which buckets have their roll-ups.
+	// made is the tick up to which buckets have their roll-ups. Until something is
+	// closed no row lies before it; never while there are none.
 	made int64
 	// gone says, by level, before which tick the rows have expired. It is a
 	// multiple of the next coarser resolution, so that a coarser row's finer ones

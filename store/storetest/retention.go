@@ -109,6 +109,16 @@ func (s *suite) lagging() {
 	s.want(store.Hour, `0 "web" -1 r1 v90: 90`, `3600 "web" -1 r1 v90: 90`)
 }
 
+// What is not closed yet is kept, also beside late rows that are older than rows
+// of hours are kept.
+func (s *suite) lateAndOpen() {
+	s.write(write(1, 0, row(base+3, "web", 1, 1, 2), lateRow(base-500*24*3600, 7, 1, 1, 1)))
+	s.expire(base + 5*3600)
+	s.want(store.Tick, `3 "web" -1 r1 v1: 2`)
+	s.write(write(1, base+3600))
+	s.want(store.Hour, `0 "web" -1 r1 v1: 2`)
+}
+
 func (s *suite) abandoned() {
 	s.write(write(1, base+15, row(base+3, "web", 1, 1, 2), row(base+14, "web", 1, 1, 2)))
 	s.write(&store.Write{Scope: "s", Rules: 2, Rows: []store.Row{row(base+20, "web", 2, 1, 2)}})

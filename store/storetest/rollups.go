@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
 
@@ -22,6 +23,10 @@ func (s *suite) fill(r *rand.Rand, t *traffic) {
 			}
 		}
 		r.Shuffle(len(late), func(i, j int) { late[i], late[j] = late[j], late[i] })
+		// Some come before anything is closed.
+		n := min(len(late), r.IntN(5))
+		s.write(&store.Write{Scope: scope, Rules: 1, Rows: late[:n]})
+		late = late[n:]
 		for len(rows) > 0 {
 			at := rows[0].At + int64(r.IntN(100))
 			n := 0
@@ -123,4 +128,50 @@ func (s *suite) lateAfterClosing() {
 	s.want(store.TenSeconds, `0 "" -1 r1 v4: 4`, `0 "web" -1 r1 v5: 5`, `3000 "" -1 r1 v1: 1`)
 	s.want(store.Minute, `0 "" -1 r1 v4: 4`, `0 "web" -1 r1 v5: 5`, `3000 "" -1 r1 v1: 1`)
 	s.want(store.Hour, `0 "" -1 r1 v5: 5`, `0 "web" -1 r1 v5: 5`)
+}
+
+// A partition may begin with records that are older than all that its scope has on
+// time, before anything of the scope is closed or after. They are in roll-ups like
+// any other.
+func (s *suite) lateBeforeAll() {
+	old, older := lateRow(base+3, 7, 1, 1, 1), lateRow(base-3600+5, 8, 1, 1, 2)
+	first := row(base+4*3600+1, "web", 1, 1, 4)
+	for name, writes := range map[string][]*store.Write{
+		"before anything is closed": {write(1, 0, old, older), write(1, base+6*3600, first)},
+		"one by one":                {write(1, 0, older), write(1, 0, old), write(1, base+4*3600+1), write(1, base+6*3600, first)},
+		"with what is open":         {write(1, 0, old, first, older), write(1, base+6*3600)},
+		"with the first closing":    {write(1, base+6*3600, old, first, older)},
+		"after it":                  {write(1, base+6*3600, first), write(1, base+6*3600, old, older)},
+		"under rules that close nothing": {
+			write(1, 0, lateRow(base+3, 7, 1, 9, 9), lateRow(base-3600+5, 8, 1, 9, 9)),
+			write(2, 0, ruled(2, old, older)...), write(2, base+6*3600, ruled(2, first)...),
+		},
+	} {
+		own := &suite{T: s.T, store: s.fresh(s.T), fresh: s.fresh}
+		for i, w := range writes {
+			own.write(w)
+			own.expire(base + 6*3600 + int64(i))
+		}
+		for _, length := range all[1:] {
+			want := map[int64]uint64{-3600: 2, 0: 1, 4 * 3600: 4}
+			got := map[int64]uint64{}
+			for _, r := range own.rows(length) {
+				got[r.At-base] += r.Counts.Totals().Arrivals
+			}
+			if !maps.Equal(got, want) {
+				s.Errorf("%s: rows of %d s have arrivals %v, want %v", name, length, got, want)
+			}
+		}
+		if err := own.store.Close(); err != nil {
+			s.Error(err)
+		}
+	}
+}
+
+// ruled are rows under other rules.
+func ruled(rules uint32, rows ...store.Row) []store.Row {
+	for i := range rows {
+		rows[i].Rules = rules
+	}
+	return rows
 }
