@@ -153,8 +153,10 @@ type Store interface {
 	Load(ctx context.Context, name string) ([]byte, error)
 	Save(ctx context.Context, name string, state []byte) error
 	// Expire deletes what is older than its retention; what has none stays.
-	// Questions, and late rows of ticks, have that of TenSeconds. Rows of buckets
-	// that are not closed stay until they are, or are older than rows of hours.
+	// Questions, and late rows of ticks, have that of TenSeconds: a late row may
+	// come for as long, and the roll-ups that it falls in are then made anew of all
+	// late ticks of theirs. Rows of buckets that are not closed stay until they are,
+	// or are older than rows of hours.
 	Expire(ctx context.Context, now time.Time, retention map[Resolution]time.Duration) error
 	// Check says whether the store can be written to. It finds out by writing.
 	Check(ctx context.Context) error
