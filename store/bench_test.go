@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/targetside/auditor/aggregate"
 	"github.com/targetside/auditor/keys"
@@ -79,6 +80,30 @@ func BenchmarkWrite(b *testing.B) {
 		n += len(rows)
 	}
 	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "rows/s")
+}
+
+// BenchmarkHour writes an hour of one tick a minute with 5,000 series, and says how
+// long the longest write took of those that make the hour's roll-up.
+func BenchmarkHour(b *testing.B) {
+	s := benchStore(b)
+	rows := wide(benchBase, 715)[:5000]
+	longest, at := time.Duration(0), int64(benchBase)
+	for b.Loop() {
+		for range 60 {
+			if err := s.Write(b.Context(), &store.Write{Scope: "s", Rules: 1, Rows: shifted(rows, at), Closed: at + 1}); err != nil {
+				b.Fatal(err)
+			}
+			at += 60
+		}
+		for i := range int64(50) {
+			start := time.Now()
+			if err := s.Write(b.Context(), &store.Write{Scope: "s", Rules: 1, Closed: at + i}); err != nil {
+				b.Fatal(err)
+			}
+			longest = max(longest, time.Since(start))
+		}
+	}
+	b.ReportMetric(longest.Seconds(), "s/longest")
 }
 
 // BenchmarkReadTicks reads an hour of ticks of one route among 20.

@@ -47,11 +47,18 @@ func (s *state) expire(ends [levels]int64) (changed bool) {
 			}
 			to = min(to, floor(hours, coarser))
 		} else if i+1 < levels && hours < s.made {
-			to = min(to, floor(s.made, coarser))
+			made := s.made
+			if i == hourLevel-1 {
+				made = s.hours
+			}
+			to = min(to, floor(made, coarser))
 		}
 		if to > s.gone[i] {
 			s.gone[i], changed = to, true
 		}
+	}
+	if gone := s.gone[hourLevel-1]; s.hours != never && gone > floor(s.hours, int64(Hour)) {
+		s.hours, s.hourSeries = gone, 0
 	}
 	// Rules whose rows are all gone have nothing to say any more, unless they are
 	// in force or above those that are.

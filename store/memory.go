@@ -72,16 +72,30 @@ func (m *Memory) Rows(ctx context.Context, q Query) (out []Row, err error) {
 	}
 	err = m.do(ctx, func() error {
 		f := found{q: &q, closed: func(scope string) int64 { return m.states[scope].closed() }}
+		notMade := func(k key) bool {
+			from, to := m.states[m.names[k.series].scope].pendingHours()
+			return k.at >= from && k.at < to
+		}
 		keys := m.keys(level, q.From, q.To, func(k key) bool {
 			s := &m.names[k.series]
-			return q.matches(s) && k.at >= m.states[s.scope].gone[level]
+			return q.matches(s) && k.at >= m.states[s.scope].gone[level] && (level != hourLevel || !notMade(k))
 		})
-		slices.SortFunc(keys, func(a, b key) int {
-			return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.series, b.series), cmp.Compare(a.late, b.late))
-		})
+		slices.SortFunc(keys, compareKeys)
 		for _, k := range keys {
 			v := m.rows[level][k.at][k]
 			if err := f.add(k, &m.names[k.series], &v); err != nil {
+				return err
+			}
+		}
+		if level == hourLevel {
+			hours := pending{}
+			for _, k := range m.keys(level-1, q.From, q.To, func(k key) bool { return q.matches(&m.names[k.series]) && notMade(k) }) {
+				v := m.rows[level-1][k.at][k]
+				if err := hours.add(k, &v); err != nil {
+					return err
+				}
+			}
+			if err := f.addPending(hours, func(id int64) *series { return &m.names[id] }); err != nil {
 				return err
 			}
 		}

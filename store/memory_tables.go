@@ -110,6 +110,25 @@ func (t memoryTables) rows(level int, scope string, from, to int64, each func(ke
 	return t.report(level, t.m.keys(level, from, to, t.in(scope)), each)
 }
 
+func (t memoryTables) someRows(level int, scope string, from, to, after int64, n int, each func(key, *value) error) (int64, error) {
+	last := int64(0)
+	for id := after + 1; id < int64(len(t.m.names)) && n > 0; id++ {
+		if t.m.names[id].scope == scope {
+			last = id
+			n--
+		}
+	}
+	in := func(k key) bool { return k.series > after && k.series <= last && t.m.names[k.series].scope == scope }
+	return last, t.report(level, t.m.keys(level, from, to, in), each)
+}
+
+func (t memoryTables) first(level int, scope string, from, to int64) (int64, error) {
+	for _, k := range t.m.keys(level, from, to, t.in(scope)) {
+		to = min(to, k.at)
+	}
+	return to, nil
+}
+
 func (t memoryTables) rowsOf(level int, series, part, from, to int64, each func(key, *value) error) error {
 	return t.report(level, t.m.keys(level, from, to, func(k key) bool { return k.series == series && k.part() == part }), each)
 }

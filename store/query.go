@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/targetside/auditor/aggregate"
@@ -62,6 +63,33 @@ func (f *found) add(k key, s *series, v *value) error {
 		Wide: s.wide, Rules: v.rules, Version: v.version, Open: v.open && k.at >= f.closed(s.scope), Counts: c,
 	})
 	return nil
+}
+
+// pending puts rows of an hour together that are not made yet.
+type pending map[key]*sum
+
+// add adds a row of a minute.
+func (p pending) add(k key, v *value) error {
+	in := key{floor(k.at, resolutions[hourLevel]), k.series, k.part()}
+	if p[in] == nil {
+		p[in] = new(sum)
+	}
+	return p[in].add(hourLevel-1, k.at, v)
+}
+
+// addPending adds them to the rows of hours, by series.
+func (f *found) addPending(p pending, of func(series int64) *series) error {
+	for _, k := range slices.SortedFunc(maps.Keys(p), compareKeys) {
+		p[k].value.counts = p[k].counts.Append(nil)
+		if err := f.add(k, of(k.series), &p[k].value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func compareKeys(a, b key) int {
+	return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.series, b.series), cmp.Compare(a.late, b.late))
 }
 
 // sorted returns the rows in the order that Store.Rows promises.

@@ -14,13 +14,11 @@ func (p *writing) rollUp() error {
 		// The first closing makes everything, from the oldest row on: late ones may
 		// be older than all that its rules have on time.
 		for k := range p.touched[1] {
-			if p.s.made == never || k.at < p.s.made {
-				p.s.made = k.at
-			}
+			p.s.unmade(k.at)
 		}
 		return nil
 	}
-	for level := 1; level < levels; level++ {
+	for level := 1; level < hourLevel; level++ {
 		length := resolutions[level]
 		from, to := max(floor(p.s.made, length), p.s.gone[level-1]), floor(closed, length)
 		if from < to {
@@ -39,7 +37,77 @@ func (p *writing) rollUp() error {
 		}
 	}
 	p.s.made = max(p.s.made, closed)
+	return p.rollUpHours()
+}
+
+// An hour of many series is made of so many minutes that whoever wants to write
+// would wait for it too long. So each write makes a part: of so many series at a
+// time, until it has read so many minutes or twice its own rows. As no minute is
+// without a tick, what is to be made never grows for long. Until an hour is made it
+// is put together of its minutes for whoever reads it; see pendingHours.
+var (
+	hourSeries  = 64
+	hourMinutes = 10_000
+)
+
+// seekMinutes is how many are read in the time that it takes to look for some.
+const seekMinutes = 8
+
+// rollUpHours makes a part of the hours that are closed.
+func (p *writing) rollUpHours() error {
+	s := p.s
+	at, to := s.pendingHours()
+	for k := range p.touched[hourLevel] {
+		if k.at > at || k.at == at && k.series > s.hourSeries {
+			continue // not made yet
+		}
+		if err := p.remake(hourLevel, k); err != nil {
+			return err
+		}
+	}
+	length := resolutions[hourLevel]
+	for left := max(hourMinutes, 2*len(p.w.Rows)); at < to && left > 0; {
+		if s.hourSeries == 0 {
+			begun, next, err := at, to, error(nil)
+			if at, next, err = p.nextHour(at, to); err != nil {
+				return err
+			}
+			if err := p.t.clear(hourLevel, p.w.Scope, begun, next); err != nil {
+				return err
+			}
+			if s.hours = at; at == to {
+				break
+			}
+		}
+		each, flush := p.summing(hourLevel)
+		last, err := p.t.someRows(hourLevel-1, p.w.Scope, at, at+length, s.hourSeries, hourSeries, func(k key, v *value) error {
+			left--
+			return each(k, v)
+		})
+		if err == nil {
+			err = flush()
+		}
+		if err != nil {
+			return err
+		}
+		if left -= seekMinutes; last == 0 {
+			at += length
+			s.hours = at
+		}
+		s.hourSeries = last
+	}
 	return nil
+}
+
+// nextHour is the first hour with minutes from one time up to another, not
+// included, and the end of it; to and to if there is none.
+func (p *writing) nextHour(from, to int64) (at, end int64, err error) {
+	at, err = p.t.first(hourLevel-1, p.w.Scope, from, to)
+	if err != nil || at == to {
+		return to, to, err
+	}
+	at = floor(at, resolutions[hourLevel])
+	return at, at + resolutions[hourLevel], nil
 }
 
 // sweep makes all roll-ups of a stretch of time.
@@ -47,16 +115,26 @@ func (p *writing) sweep(level int, from, to int64) error {
 	if err := p.t.clear(level, p.w.Scope, from, to); err != nil {
 		return err
 	}
+	each, flush := p.summing(level)
+	if err := p.t.rows(level-1, p.w.Scope, from, to, each); err != nil {
+		return err
+	}
+	return flush()
+}
+
+// summing makes roll-ups of the finer rows that each is given, those of one
+// together. flush makes the last one.
+func (p *writing) summing(level int) (each func(key, *value) error, flush func() error) {
 	var at key
 	var s sum
-	flush := func() error {
+	flush = func() error {
 		if s.counts == nil {
 			return nil
 		}
 		defer func() { s = sum{} }()
 		return p.putSum(level, at, &s)
 	}
-	err := p.t.rows(level-1, p.w.Scope, from, to, func(k key, v *value) error {
+	each = func(k key, v *value) error {
 		if in := (key{floor(k.at, resolutions[level]), k.series, k.part()}); in != at {
 			if err := flush(); err != nil {
 				return err
@@ -64,11 +142,8 @@ func (p *writing) sweep(level int, from, to int64) error {
 			at = in
 		}
 		return s.add(level-1, k.at, v)
-	})
-	if err != nil {
-		return err
 	}
-	return flush()
+	return each, flush
 }
 
 // remake makes one roll-up anew, or deletes it if nothing is left of it.

@@ -28,9 +28,12 @@ func (e *era) covers(at int64) bool { return e.starts <= at && at < e.closed }
 // state is what is known of a scope besides its rows.
 type state struct {
 	eras []*era // by rules, ascending
-	// made is the tick up to which buckets have their roll-ups. Until something is
-	// closed no row lies before it; never while there are none.
+	// made is the tick up to which buckets have their roll-ups, of an hour apart.
+	// Until something is closed no row lies before it; never while there are none.
 	made int64
+	// hours is the same of rows of an hour. They are made a part at a time: in the
+	// hour that begins there, those of series up to hourSeries are made.
+	hours, hourSeries int64
 	// gone says, by level, before which tick the rows have expired. It is a
 	// multiple of the next coarser resolution, so that a coarser row's finer ones
 	// are all there or none is.
@@ -38,7 +41,7 @@ type state struct {
 }
 
 func newState() *state {
-	s := &state{made: never}
+	s := &state{made: never, hours: never}
 	for i := range s.gone {
 		s.gone[i] = never
 	}
@@ -84,6 +87,29 @@ func (s *state) topBelow(rules uint32) int64 {
 	return top
 }
 
+// unmade moves back to a tick what roll-ups are made up to, if it is beyond it.
+func (s *state) unmade(at int64) {
+	if s.made == never || s.made > at {
+		s.made = at
+	}
+	if hour := floor(at, int64(Hour)); s.hours == never || s.hours >= hour {
+		s.hours, s.hourSeries = hour, 0
+	}
+}
+
+// pendingHours are the hours that are closed, and not all made: from one time up
+// to another, not included. What there is of rows of them is of no use.
+func (s *state) pendingHours() (from, to int64) {
+	return pendingHours(s.hours, s.closed(), s.gone[hourLevel-1])
+}
+
+func pendingHours(hours, closed, gone int64) (from, to int64) {
+	if hours == never || closed == never {
+		return never, never
+	}
+	return max(floor(hours, int64(Hour)), gone), floor(closed, int64(Hour))
+}
+
 // accepts says whether a row of a tick may still be written: whether everything
 // that is made of it still can be made anew, of all that belongs to it. Ticks
 // expire first; late rows are kept for as long as the rows of ten seconds are,
@@ -93,7 +119,10 @@ func (s *state) accepts(at int64, late bool) bool {
 }
 
 // The resolutions by level, from fine to coarse.
-const levels = 4
+const (
+	levels    = 4
+	hourLevel = levels - 1
+)
 
 var resolutions = [levels]int64{int64(Tick), int64(TenSeconds), int64(Minute), int64(Hour)}
 

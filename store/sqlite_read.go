@@ -63,9 +63,14 @@ func (s *sqlite) Rows(ctx context.Context, q Query) ([]Row, error) {
 	return out, s.explain("read", err)
 }
 
-// rowsOf finds the rows of a query. There are two ways: through all rows of the
-// time, or from time to time and series to series; the second is faster when few
-// series are asked for of many.
+// asked is a series of a query.
+type asked struct {
+	series
+	gone     int64 // what lies before is not there any more
+	from, to int64 // its hours are not made here, see pendingHours
+}
+
+// rowsOf finds the rows of a query.
 func rowsOf(ctx context.Context, tx *sql.Tx, level int, f *found) error {
 	q := f.q
 	where, args := "s.family = ?", []any{q.Family}
@@ -75,26 +80,58 @@ func rowsOf(ctx context.Context, tx *sql.Tx, level int, f *found) error {
 			args = append(args, name.text)
 		}
 	}
-	type asked struct {
-		series
-		gone int64
-	}
 	byID := map[int64]*asked{}
-	var ids []int64
-	from := int64(math.MaxInt64) // nothing before it is left of any scope
+	var ids, late []int64 // late: those with hours that are not made
+	from, notMade := int64(math.MaxInt64), int64(math.MaxInt64)
 	gone := [...]string{"c.gone_1", "c.gone_10", "c.gone_60", "c.gone_3600"}[level]
-	err := each(ctx, tx, "SELECT s.id, s.family, c.name, d.text, r.text, n.text, s.wide, "+gone+
+	err := each(ctx, tx, "SELECT s.id, s.family, c.name, d.text, r.text, n.text, s.wide, "+gone+", c.hours, c.gone_60"+
 		" FROM series s JOIN scopes c ON c.id = s.scope JOIN texts d ON d.id = s.dependency JOIN texts r ON r.id = s.route "+
 		"JOIN texts n ON n.id = s.name WHERE "+where, args, func(scan scanner) error {
-		var id int64
+		var id, hours, minutesGone int64
 		x := new(asked)
-		err := scan(&id, &x.family, &x.scope, &x.dependency, &x.route, &x.name, &x.wide, &x.gone)
+		err := scan(&id, &x.family, &x.scope, &x.dependency, &x.route, &x.name, &x.wide, &x.gone, &hours, &minutesGone)
 		byID[id], ids = x, append(ids, id)
 		from = min(from, max(x.gone, q.From))
+		if level == hourLevel {
+			if x.from, x.to = pendingHours(hours, f.closed(x.scope), minutesGone); x.from < x.to {
+				late, notMade = append(late, id), min(notMade, max(x.from, q.From))
+			}
+		}
 		return err
 	})
-	if err != nil || from >= q.To {
+	if err != nil {
 		return err
+	}
+	err = rowsAt(ctx, tx, level, ids, from, q.To, func(k key, v *value) error {
+		x := byID[k.series]
+		if k.at < x.gone || k.at >= x.from && k.at < x.to {
+			return nil // expired, and not deleted yet; or not made
+		}
+		return f.add(k, &x.series, v)
+	})
+	if err != nil {
+		return err
+	}
+	hours := pending{}
+	err = rowsAt(ctx, tx, hourLevel-1, late, notMade, q.To, func(k key, v *value) error {
+		if x := byID[k.series]; k.at < x.from || k.at >= x.to {
+			return nil
+		}
+		return hours.add(k, v)
+	})
+	if err != nil {
+		return err
+	}
+	return f.addPending(hours, func(id int64) *series { return &byID[id].series })
+}
+
+// rowsAt reports the rows of some series, from one time up to another, in order of
+// time and series. There are two ways: through all rows of the time, or from time
+// to time and series to series; the second is faster when few series are asked for
+// of many.
+func rowsAt(ctx context.Context, tx *sql.Tx, level int, ids []int64, from, to int64, report func(key, *value) error) error {
+	if len(ids) == 0 || from >= to {
+		return nil
 	}
 	var all int
 	if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM series").Scan(&all); err != nil {
@@ -108,12 +145,12 @@ func rowsOf(ctx context.Context, tx *sql.Tx, level int, f *found) error {
 	order := " ORDER BY t.at, t.series, t.late"
 	text := "WITH ids (id) AS MATERIALIZED (SELECT value FROM json_each(?)) " + columns + tableNames[level] +
 		" t WHERE t.at >= ? AND t.at < ? AND t.series IN (SELECT id FROM ids)" + order
-	args = []any{string(list), from, q.To}
-	if len(byID)*seekCost < all {
+	args := []any{string(list), from, to}
+	if len(ids)*seekCost < all {
 		text = "WITH RECURSIVE ids (id) AS MATERIALIZED (SELECT value FROM json_each(?)), " +
 			"n (at) AS (VALUES (?) UNION ALL SELECT at + ? FROM n WHERE at + ? < ?) " +
 			columns + "n CROSS JOIN ids CROSS JOIN " + tableNames[level] + " t ON t.at = n.at AND t.series = ids.id" + order
-		args = []any{string(list), from, q.Resolution, q.Resolution, q.To}
+		args = []any{string(list), from, resolutions[level], resolutions[level], to}
 	}
 	return each(ctx, tx, text, args, func(scan scanner) error {
 		var k key
@@ -123,12 +160,8 @@ func rowsOf(ctx context.Context, tx *sql.Tx, level int, f *found) error {
 		if err := scan(&k.at, &k.series, &k.late, &v.rules, &version, &v.open, &counts); err != nil {
 			return err
 		}
-		x := byID[k.series]
-		if k.at < x.gone {
-			return nil // expired, and not deleted yet
-		}
 		v.version, v.counts = uint64(version), counts
-		return f.add(k, &x.series, &v)
+		return report(k, &v)
 	})
 }
 

@@ -8,7 +8,7 @@ import (
 
 // statements are the SQL of one level.
 type statements struct {
-	put, force, remove, clear, rows, rowsOf string
+	put, force, remove, clear, rows, someRows, first, rowsOf string
 }
 
 // tableNames are the tables of the levels.
@@ -27,6 +27,10 @@ var sqliteSQL = func() (out [levels]statements) {
 			clear:  "DELETE FROM " + table + " WHERE at >= ? AND at < ? AND series IN (SELECT id FROM series WHERE scope = ?)",
 			rows: "SELECT at, series, late, rules, version, counts FROM " + table +
 				" WHERE at >= ? AND at < ? AND series IN (SELECT id FROM series WHERE scope = ?) ORDER BY series, late >= 0, at",
+			someRows: "WITH RECURSIVE n (t) AS (VALUES (?) UNION ALL SELECT t + ? FROM n WHERE t + ? < ?) " +
+				"SELECT r.at, r.series, r.late, r.rules, r.version, r.counts FROM n CROSS JOIN " + table + " r CROSS JOIN series s " +
+				"WHERE r.at = t AND r.series > ? AND r.series <= ? AND s.id = r.series AND s.scope = ? ORDER BY r.series, r.late >= 0, r.at",
+			first: "SELECT at FROM " + table + " WHERE at >= ? AND at < ? AND series IN (SELECT id FROM series WHERE scope = ?) ORDER BY at LIMIT 1",
 			rowsOf: "WITH RECURSIVE n (t) AS (VALUES (?) UNION ALL SELECT t + ? FROM n WHERE t + ? < ?) " +
 				"SELECT at, series, late, rules, version, counts FROM n CROSS JOIN " + table +
 				" WHERE at = t AND series = ? AND (late >= 0) = ?",
@@ -41,8 +45,8 @@ func (t *transaction) state(scope string) (*state, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = t.one("SELECT made, gone_1, gone_10, gone_60, gone_3600 FROM scopes WHERE id = ?", []any{id},
-		&s.made, &s.gone[0], &s.gone[1], &s.gone[2], &s.gone[3])
+	err = t.one("SELECT made, hours, hour_series, gone_1, gone_10, gone_60, gone_3600 FROM scopes WHERE id = ?", []any{id},
+		&s.made, &s.hours, &s.hourSeries, &s.gone[0], &s.gone[1], &s.gone[2], &s.gone[3])
 	if err != nil {
 		return nil, err
 	}
@@ -58,8 +62,8 @@ func (t *transaction) setState(scope string, s *state) error {
 	if err != nil {
 		return err
 	}
-	err = t.exec("UPDATE scopes SET made = ?, gone_1 = ?, gone_10 = ?, gone_60 = ?, gone_3600 = ? WHERE id = ?",
-		s.made, s.gone[0], s.gone[1], s.gone[2], s.gone[3], id)
+	err = t.exec("UPDATE scopes SET made = ?, hours = ?, hour_series = ?, gone_1 = ?, gone_10 = ?, gone_60 = ?, gone_3600 = ? WHERE id = ?",
+		s.made, s.hours, s.hourSeries, s.gone[0], s.gone[1], s.gone[2], s.gone[3], id)
 	if err != nil {
 		return err
 	}
@@ -144,6 +148,33 @@ func (t *transaction) rows(level int, scope string, from, to int64, each func(ke
 		return err
 	}
 	return t.report(sqliteSQL[level].rows, each, from, to, id)
+}
+
+func (t *transaction) someRows(level int, scope string, from, to, after int64, n int, each func(key, *value) error) (int64, error) {
+	id, err := t.scope(scope)
+	if err != nil {
+		return 0, err
+	}
+	// The unary plus keeps SQLite from sorting all series of the scope.
+	var last sql.NullInt64
+	err = t.one("SELECT max(id) FROM (SELECT id FROM series WHERE id > ? AND +scope = ? ORDER BY id LIMIT ?)", []any{after, id, n}, &last)
+	if err != nil || !last.Valid {
+		return 0, err
+	}
+	step := resolutions[level]
+	return last.Int64, t.report(sqliteSQL[level].someRows, each, from, step, step, to, after, last.Int64, id)
+}
+
+func (t *transaction) first(level int, scope string, from, to int64) (int64, error) {
+	id, err := t.scope(scope)
+	if err != nil {
+		return 0, err
+	}
+	err = t.one(sqliteSQL[level].first, []any{from, to, id}, &from)
+	if errors.Is(err, sql.ErrNoRows) {
+		return to, nil
+	}
+	return from, err
 }
 
 func (t *transaction) rowsOf(level int, series, part, from, to int64, each func(key, *value) error) error {

@@ -104,8 +104,8 @@ func (t *transaction) text(s string) (int64, error) {
 // scope returns the number of a scope, given if it has none.
 func (t *transaction) scope(s string) (int64, error) {
 	return t.number(s, t.s.names.scopes, t.fresh.scopes, "SELECT id FROM scopes WHERE name = ?",
-		"INSERT INTO scopes (name, made, gone_1, gone_10, gone_60, gone_3600) "+
-			"VALUES (?, -1 << 63, -1 << 63, -1 << 63, -1 << 63, -1 << 63) RETURNING id")
+		"INSERT INTO scopes (name, made, hours, gone_1, gone_10, gone_60, gone_3600) "+
+			"VALUES (?, -1 << 63, -1 << 63, -1 << 63, -1 << 63, -1 << 63, -1 << 63) RETURNING id")
 }
 
 func (t *transaction) number(s string, known, fresh map[string]int64, find, give string) (int64, error) {

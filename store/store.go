@@ -108,8 +108,9 @@ type Write struct {
 	Rows  []Row // of ticks
 	// Closed is the tick before which all ticks of the scope are closed: no row
 	// of them will come any more but those of late blocks. Roll-ups of buckets
-	// that end at or before it are made with the write; a late row makes those
-	// that it falls in anew. It never goes back under the same rules; 0 says
+	// that end at or before it are there after the write, though hours of many
+	// series may be put together of their minutes whenever they are read, until some
+	// more writes have made them; a late row makes those that it falls in anew. It never goes back under the same rules; 0 says
 	// nothing. Under new rules the first one must be the tick from which on rows
 	// are written, even if the ledger was fed with earlier ones: what is closed
 	// after that and has no rows is empty.

@@ -69,6 +69,11 @@ type tables interface {
 	// rows reports the rows of a scope from a level, those of one series and part
 	// together and in order of time.
 	rows(level int, scope string, from, to int64, each func(key, *value) error) error
+	// someRows reports those of the next n series after one, and returns the last of
+	// these; 0 if there are none.
+	someRows(level int, scope string, from, to, after int64, n int, each func(key, *value) error) (last int64, err error)
+	// first is the time of the scope's first row of a level; to if there is none.
+	first(level int, scope string, from, to int64) (int64, error)
 	// rowsOf reports the rows of one series and part.
 	rowsOf(level int, series, part, from, to int64, each func(key, *value) error) error
 

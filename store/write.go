@@ -123,10 +123,16 @@ func (p *writing) rows() error {
 		}
 	}
 	if now := p.s.inForce(); now != nil && now != before {
-		// What lower rules had made from here on is made anew.
-		if p.s.made == never || p.s.made > now.starts {
-			p.s.made = now.starts
+		// What lower rules had made from here on is made anew. Of an hour that they
+		// had made in part there is nothing until then.
+		if p.s.hourSeries > 0 {
+			hour := floor(p.s.hours, int64(Hour))
+			if err := p.t.clear(hourLevel, p.w.Scope, hour, hour+int64(Hour)); err != nil {
+				return err
+			}
+			p.s.hourSeries = 0
 		}
+		p.s.unmade(now.starts)
 	}
 	if err := p.rollUp(); err != nil {
 		return err

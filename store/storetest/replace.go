@@ -136,8 +136,10 @@ func (s *suite) zombies() {
 // anyOrder lets two owners write the same stretch, the second under higher rules
 // from its middle on, each in its own order but with repeats, in every interleaving.
 func (s *suite) anyOrder() {
-	const from, middle, to = base, base + 35, base + 75
-	for seed := range uint64(2) {
+	for seed := range uint64(4) {
+		// A minute of every second, or hours of every other minute.
+		step := []int64{1, 120}[seed/2]
+		from, middle, to := int64(base), base+35*step, base+75*step
 		r := rand.New(rand.NewPCG(seed, 31))
 		var writes [2][]*store.Write
 		want := map[name]string{}
@@ -147,8 +149,8 @@ func (s *suite) anyOrder() {
 			writes[i] = append(writes[i], write(rules, closed))
 			for closed < to {
 				w, early := write(rules, 0), write(rules, 0)
-				next := min(closed+1+r.Int64N(7), to)
-				for at := closed; at < next; at++ {
+				next := min(closed+(1+r.Int64N(7))*step, to)
+				for at := closed; at < next; at += step {
 					for _, n := range []string{"a", "b", "c"} {
 						if r.IntN(3) == 0 {
 							continue
@@ -184,7 +186,7 @@ func (s *suite) anyOrder() {
 		}
 		got := own.rows(store.Tick)
 		own.same("ticks", own.encoded(got), want)
-		for _, length := range []int64{10, 60} {
+		for _, length := range []int64{10, 60, 3600} {
 			sums := map[name]*store.Row{}
 			for _, x := range own.rows(store.Tick) {
 				x.Counts.Coarsen(x.At, length)

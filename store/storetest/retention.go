@@ -75,9 +75,19 @@ func (s *suite) retention() {
 	if n := len(s.rows(store.Tick)) + len(s.rows(store.TenSeconds)); n != 0 {
 		s.Errorf("%d rows have not expired", n)
 	}
-	s.expire(base + 15*24*3600)
-	if n := len(s.rows(store.Minute)); n != 0 {
-		s.Errorf("%d minutes have not expired", n)
+	// Minutes stay until their hours are made, for which a store may take some writes.
+	left := -1
+	for range 500 {
+		s.expire(base + 15*24*3600)
+		if left = len(s.rows(store.Minute)); left == 0 {
+			break
+		}
+		for _, scope := range []string{"a", "b"} {
+			s.write(&store.Write{Scope: scope, Rules: 1, Closed: base + 24*3600})
+		}
+	}
+	if left != 0 {
+		s.Errorf("%d minutes have not expired", left)
 	}
 	s.same("hours", s.encoded(s.rows(store.Hour)), s.encoded(t.rows(3600)))
 	s.expire(base + 401*24*3600)
