@@ -3,6 +3,8 @@ package aggregate
 import (
 	"math"
 	"math/bits"
+
+	"github.com/targetside/auditor/aggregate/budget"
 )
 
 // Sums are the plain sums of some beats: what adds over seconds, shards and
@@ -88,6 +90,14 @@ type Totals struct {
 func (s *Sums) Totals() Totals {
 	s.tally.empty(&s.n)
 	return totals(&s.n, s.dead, s.busy, s.repeat)
+}
+
+// Budget returns what retry budgets are read from.
+func (s *Sums) Budget() budget.Counts {
+	s.tally.empty(&s.n)
+	attributable := s.n[nVerified] + s.n[nClaimed]
+	originals := min(s.n[nOriginals], attributable) // an estimate may pass what it is of
+	return budget.Counts{Arrivals: s.n[nArrivals], Verified: s.n[nVerified], Originals: originals, Repeats: attributable - originals}
 }
 
 // Totals returns the plain sums among the counts by name.

@@ -71,27 +71,22 @@ type LiveBudget struct {
 	Route    string
 	From, To int64
 	budget.Reading
-	Some      bool    // there is a reading
-	High      float64 // consumed, had every unattributable arrival been a repeat
-	Slope     float64 // of consumed, per second
-	Peak      float64
-	Exhausted int64 // the first second with consumed ≥ 1; 0: never
+	Some       bool    // there is a reading
+	High       float64 // consumed, had every unattributable arrival been a repeat
+	ExhaustsIn float64 // seconds at the present slope; 0: that cannot be said
+	Peak       float64
+	Exhausted  int64 // the first second with consumed ≥ 1; 0: never
 }
 
 // gauge remembers the readings of a dependency's budget.
 type gauge struct {
-	recent    []float64 // consumed, a second of log time each
-	to        int64     // of the last of these
 	peak      float64
 	exhausted int64
 }
 
-// slopeSeconds is what a budget's slope is taken over.
-const slopeSeconds = 5
-
 // read takes the reading of a window that ends before second to; first is the
-// first second with a record.
-func (g *gauge) read(m *budget.Ratio, sums aggregate.Totals, bits int, first, to int64) LiveBudget {
+// first second with a record. seconds are the counts of each up to there.
+func (g *gauge) read(m *budget.Ratio, sums aggregate.Totals, bits int, seconds []budget.Counts, first, to int64) LiveBudget {
 	b := LiveBudget{From: to - int64(m.Window), To: to, Peak: g.peak, Exhausted: g.exhausted}
 	if b.From < first {
 		return b
@@ -99,7 +94,6 @@ func (g *gauge) read(m *budget.Ratio, sums aggregate.Totals, bits int, first, to
 	c := budget.Counts{Arrivals: sums.Arrivals, Verified: sums.Verified, Originals: sums.Originals, Repeats: sums.Repeats}
 	if b.Reading, b.Some = m.Read(c); !b.Some || vague(sums, bits) {
 		b.Some = false
-		g.recent = nil
 		return b
 	}
 	if b.Allowance > 0 {
@@ -107,15 +101,10 @@ func (g *gauge) read(m *budget.Ratio, sums aggregate.Totals, bits int, first, to
 	} else {
 		b.High = math.NaN()
 	}
-	if n := len(g.recent); n > 0 && g.to == to {
-		g.recent = g.recent[:n-1]
+	if known := to - first; int64(len(seconds)) > known {
+		seconds = seconds[int64(len(seconds))-known:]
 	}
-	if g.recent, g.to = append(g.recent, b.Consumed), to; len(g.recent) > slopeSeconds+1 {
-		g.recent = g.recent[1:]
-	}
-	if n := len(g.recent); n > 1 {
-		b.Slope = (g.recent[n-1] - g.recent[0]) / float64(n-1)
-	}
+	b.ExhaustsIn, _ = m.ExhaustsIn(seconds)
 	if b.Consumed > g.peak {
 		g.peak = b.Consumed
 	}
@@ -213,7 +202,7 @@ func (l *Live) Picture() *Picture {
 	for i := range windows {
 		windows[i] = map[string]*sheet{}
 	}
-	spent := map[string]*sheet{}
+	spent, seconds := map[string]*sheet{}, map[routeName][]budget.Counts{}
 	totals := map[string]*sheet{}
 	for _, s := range l.all() {
 		s.mu.Lock()
@@ -225,6 +214,7 @@ func (l *Live) Picture() *Picture {
 			addSheets(windows[i], s.windows, int64(length/time.Second), n)
 		}
 		addSheets(spent, s.windows, int64(l.cfg.Budget.Window), n)
+		l.addSeconds(seconds, s.windows, n)
 		for route, c := range s.totals {
 			dep, name := n.Route(route)
 			if totals[dep] == nil {
@@ -259,10 +249,10 @@ func (l *Live) Picture() *Picture {
 			})
 		}
 		if x := spent[name]; x != nil {
-			d.Budgets = append(d.Budgets, l.gauge(name, "").read(&l.cfg.Budget, x.total.Totals(), p.SampleBits, x.first, x.to))
+			d.Budgets = append(d.Budgets, l.gauge(name, "").read(&l.cfg.Budget, x.total.Totals(), p.SampleBits, seconds[routeName{name, ""}], x.first, x.to))
 			for _, route := range sortedKeys(l.cfg.RouteBudgets) {
 				if s := x.routes[route]; s != nil {
-					b := l.gauge(name, route).read(l.cfg.RouteBudgets[route], s.Totals(), p.SampleBits, x.first, x.to)
+					b := l.gauge(name, route).read(l.cfg.RouteBudgets[route], s.Totals(), p.SampleBits, seconds[routeName{name, route}], x.first, x.to)
 					b.Route = route
 					d.Budgets = append(d.Budgets, b)
 				}
@@ -275,6 +265,35 @@ func (l *Live) Picture() *Picture {
 	}
 	slices.SortFunc(p.Partitions, func(a, b LivePartition) int { return strings.Compare(a.Name, b.Name) })
 	return p
+}
+
+// addSeconds adds what budgets are read from of the last seconds of a scope's
+// windows, each by itself.
+func (l *Live) addSeconds(all map[routeName][]budget.Counts, w *windows, n *names) {
+	length := l.cfg.Budget.RiseSeconds()
+	at := func(k routeName, i int) *budget.Counts {
+		if all[k] == nil {
+			all[k] = make([]budget.Counts, length)
+		}
+		return &all[k][i]
+	}
+	for i := range length {
+		sec := w.seconds[w.head-int64(length-1-i)]
+		if sec == nil {
+			continue
+		}
+		for route, s := range sec.routes {
+			if s == nil {
+				continue
+			}
+			dep, name := n.Route(uint16(route))
+			c := s.Budget()
+			at(routeName{dep, ""}, i).Add(c)
+			if l.cfg.RouteBudgets[name] != nil {
+				at(routeName{dep, name}, i).Add(c)
+			}
+		}
+	}
 }
 
 func (l *Live) gauge(dependency, route string) *gauge {

@@ -147,3 +147,47 @@ func TestAnEmptyPartitionHoldsNothingBack(t *testing.T) {
 		f.kill()
 	})
 }
+
+// When a budget is exhausted is said while its consumption rises, and only then; of
+// budgets with a long window, too, which need seconds of longer ago than any other.
+func TestWhenABudgetIsExhausted(t *testing.T) {
+	for _, window := range []int{10, 600} {
+		synctest.Test(t, func(t *testing.T) {
+			f := &fleet{t: t, cfg: liveConfig(t, newRowStore()), committed: make([]ingest.Position, 1), logs: make([]partLog, 1)}
+			f.store = f.cfg.Writer.(*rowStore)
+			f.cfg.Budget.Window = window
+			begun := time.Now()
+			f.cfg.Clock = func() time.Time { return noon.Add(time.Since(begun)) }
+			f.start()
+			defer f.kill()
+			n := 0
+			second := func(repeats int) LiveBudget {
+				at := int(time.Since(begun) / time.Millisecond)
+				for q := range 100 {
+					n++
+					for try := range 1 + min(1, max(0, repeats-q)) {
+						f.logs[0].lines = append(f.logs[0].lines, strings.TrimSpace(rec(at, `,"my_id":"q%d","peer":"10.1.0.1:%d"`, n, try)))
+					}
+				}
+				f.feed(0, 200)
+				time.Sleep(time.Second)
+				return f.live.Picture().Dependencies[0].Budgets[0]
+			}
+			var b LiveBudget
+			for range window + 30 {
+				b = second(1)
+			}
+			if !b.Some || b.ExhaustsIn != 0 {
+				t.Errorf("window of %d s: calm there is %+v", window, b)
+			}
+			for range 7 {
+				b = second(15)
+			}
+			// 14 repeats more each second, of 20 in each second of a window.
+			want := (1 - b.Consumed) * float64(20*window) / 14
+			if window == 10 && (b.ExhaustsIn < want/2 || b.ExhaustsIn > 2*want) || window == 600 && b.ExhaustsIn == 0 {
+				t.Errorf("window of %d s: exhausted in %v s, want %v: %+v", window, b.ExhaustsIn, want, b)
+			}
+		})
+	}
+}

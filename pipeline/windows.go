@@ -11,6 +11,7 @@ import (
 // its records do.
 type windows struct {
 	head    int64 // the newest second with a record
+	keep    int64 // seconds
 	seconds map[int64]*liveSecond
 	sources map[int]*SourceCounts
 }
@@ -30,8 +31,13 @@ var WindowLengths = [...]time.Duration{10 * time.Second, time.Minute, 5 * time.M
 
 const longestWindow = int64(300)
 
-func newWindows() *windows {
-	return &windows{head: noTick, seconds: map[int64]*liveSecond{}, sources: map[int]*SourceCounts{}}
+// keepSeconds is how many seconds windows need.
+func (l *Live) keepSeconds() int64 {
+	return max(longestWindow, int64(l.cfg.Budget.RiseSeconds()))
+}
+
+func newWindows(keep int64) *windows {
+	return &windows{head: noTick, keep: keep, seconds: map[int64]*liveSecond{}, sources: map[int]*SourceCounts{}}
 }
 
 // sumsAt is the element of a list, made if it is not there.
@@ -62,7 +68,7 @@ func (w *windows) add(beats []aggregate.Beat, homes []uint16, now int64) {
 		b := &beats[i]
 		if ahead := min(b.Second, now+1); ahead > w.head {
 			w.head = ahead
-		} else if b.Second <= w.head-longestWindow {
+		} else if b.Second <= w.head-w.keep {
 			continue
 		}
 		if sec == nil || at != b.Second {
@@ -86,7 +92,7 @@ func (w *windows) slide(to int64) {
 		w.head = max(w.head, to)
 	}
 	for at := range w.seconds {
-		if at <= w.head-longestWindow {
+		if at <= w.head-w.keep {
 			delete(w.seconds, at)
 		}
 	}

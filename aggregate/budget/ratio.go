@@ -65,13 +65,18 @@ type Reading struct {
 	State                      State
 }
 
+// allowance is what so many seconds allow.
+func (m *Ratio) allowance(c Counts, seconds int) float64 {
+	return m.Ratio*float64(c.Originals) + m.FloorPerSecond*float64(seconds)*float64(m.Clients)
+}
+
 // Read gives the reading of a full window with these counts; ok is false where
 // there are too few arrivals for one.
 func (m *Ratio) Read(c Counts) (r Reading, ok bool) {
 	if c.Arrivals < uint64(m.MinArrivals) {
 		return Reading{}, false
 	}
-	r.Allowance = m.Ratio*float64(c.Originals) + m.FloorPerSecond*float64(m.Window)*float64(m.Clients)
+	r.Allowance = m.allowance(c, m.Window)
 	r.Spent = float64(c.Repeats)
 	switch {
 	case r.Allowance > 0:

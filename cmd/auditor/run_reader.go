@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/targetside/auditor/aggregate"
-	"github.com/targetside/auditor/aggregate/budget"
 	"github.com/targetside/auditor/api"
 	"github.com/targetside/auditor/pipeline"
 )
@@ -198,8 +197,8 @@ func showBudget(b *pipeline.LiveBudget) api.Budget {
 	if b.Some {
 		out.Allowance, out.Spent, out.Consumed = aggregate.Number(b.Allowance), aggregate.Number(b.Spent), aggregate.Number(b.Consumed)
 		out.ConsumedHigh, out.State = aggregate.Number(b.High), b.State
-		if b.Slope > 0 && b.Consumed < 1 && b.State != budget.Exhausted {
-			out.ExhaustsIn = aggregate.Number((1 - b.Consumed) / b.Slope)
+		if b.ExhaustsIn > 0 {
+			out.ExhaustsIn = aggregate.Number(b.ExhaustsIn)
 		}
 	}
 	if b.Peak > 0 {
