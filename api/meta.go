@@ -1,7 +1,11 @@
 package api
 
 import (
+	"fmt"
 	"math"
+	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/targetside/auditor/aggregate"
@@ -42,6 +46,9 @@ func sampling(bits int, variance uint64) *Sampling {
 	}
 	return &Sampling{Bits: bits, Share: math.Ldexp(1, -bits), StandardError: aggregate.Number(math.Sqrt(float64(variance)))}
 }
+
+// windowLengths are those of live windows.
+var windowLengths = []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute}
 
 // metaWindow is the live window that coverage is of.
 const metaWindow = time.Minute
@@ -111,18 +118,56 @@ func (d *Dependency) window(length time.Duration) *Window {
 // span is how much log time a window covers.
 func (w *Window) span() time.Duration { return max(0, w.To.Sub(w.From)) }
 
-// pick returns the dependency with a name, or all for an empty one. A name that
-// is not there is a fault of the parameter.
+// pick returns the dependency that a request names, or all if it names none. One
+// that is not known is no fault of the parameter: it may be soon.
 func pick(s *Snapshot, p *params) []*Dependency {
 	name := p.name("dependency")
-	var deps []*Dependency
+	deps := s.named(name)
+	if name != "" && deps == nil {
+		p.missing = problem(http.StatusNotFound, fmt.Sprintf("dependency %s is not known here: %s", clip(name), s.known()))
+	}
+	return deps
+}
+
+// named returns the dependency with a name, or all that are live for an empty one.
+// One that is configured is there before its first record, and nothing is known of
+// it.
+func (s *Snapshot) named(name string) (deps []*Dependency) {
 	for i := range s.Dependencies {
 		if d := &s.Dependencies[i]; name == "" || d.Name == name {
 			deps = append(deps, d)
 		}
 	}
-	if name != "" && deps == nil {
-		p.fault("dependency", clip(name), "a dependency that is live here: see /api/v1/summary")
+	if deps == nil && name != "" && name == s.Configured {
+		d := &Dependency{Name: name}
+		for _, length := range windowLengths {
+			d.Windows = append(d.Windows, Window{Length: length})
+		}
+		deps = append(deps, d)
 	}
 	return deps
+}
+
+// known says which dependencies there are.
+func (s *Snapshot) known() string {
+	const most = 20
+	var names []string
+	for i := range s.Dependencies {
+		names = append(names, s.Dependencies[i].Name)
+	}
+	if s.Configured != "" && !slices.Contains(names, s.Configured) {
+		names = append(names, s.Configured)
+	}
+	slices.Sort(names)
+	list := make([]string, min(len(names), most))
+	for i := range list {
+		list[i] = clip(names[i])
+	}
+	switch more := len(names) - len(list); {
+	case len(names) == 0:
+		return "no record has come yet"
+	case more > 0:
+		return fmt.Sprintf("there are %s and %d more", strings.Join(list, ", "), more)
+	}
+	return "there is " + strings.Join(list, ", ")
 }

@@ -17,6 +17,9 @@ type params struct {
 	values map[string]string
 	known  []string
 	faults []Fault
+	// missing is the problem of something named that there is not, unless the
+	// request is faulty.
+	missing *Problem
 }
 
 // maxParam bounds the length of a value in bytes. No name is longer.
@@ -200,6 +203,9 @@ func (p *params) err() error {
 	}
 	if len(p.faults) > 0 {
 		return badRequest(p.faults)
+	}
+	if p.missing != nil {
+		return p.missing
 	}
 	return nil
 }

@@ -65,6 +65,7 @@ type Snapshot struct {
 
 	Build         Build
 	Dependencies  []Dependency // by name; those of standby scopes left out
+	Configured    string       // the one dependency that the configuration names; empty where records name theirs
 	Sources       []Source     // by name
 	Granted       []Grant      // the retry budget of every dependency (its Route is empty), and those of single routes
 	Policy        *Policy      // nil: none is declared

@@ -109,13 +109,7 @@ func (x *rendered) summary(snap *Snapshot, dependency string) ([]byte, error) {
 	if event := x.events[dependency]; event != nil {
 		return event, nil
 	}
-	var deps []*Dependency
-	for i := range snap.Dependencies {
-		if d := &snap.Dependencies[i]; dependency == "" || d.Name == dependency {
-			deps = append(deps, d)
-		}
-	}
-	body, err := json.Marshal(newSummary(snap, deps))
+	body, err := json.Marshal(newSummary(snap, snap.named(dependency)))
 	if err != nil {
 		return nil, fmt.Errorf("print the summary: %w", err)
 	}

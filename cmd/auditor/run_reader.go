@@ -27,7 +27,7 @@ func newReader(d *daemon, rows *rowWriter, salt []byte) *reader {
 	v := thisBuild()
 	r := &reader{d: d, rows: rows, hash: pipeline.KeyHasher(salt), fixed: api.Snapshot{
 		Build:   api.Build{Version: v.Version, Revision: v.Revision, GoVersion: v.Go},
-		Granted: d.loaded.grants(), Policy: d.loaded.policy(),
+		Granted: d.loaded.grants(), Policy: d.loaded.policy(), Configured: d.loaded.Dependency.Name,
 	}}
 	first := r.fixed
 	first.At, first.State, first.Reasons = d.now(), api.Starting, []string{"nothing was read yet"}
