@@ -122,6 +122,11 @@ func comparable(c Config) Config {
 		if s.Kafka != nil && s.Kafka.SASL != nil && s.Kafka.SASL.Password != (Secret{}) {
 			s.Kafka.SASL.Password = NewSecret([]byte("x"))
 		}
+		if s.HTTP != nil {
+			for j := range s.HTTP.Tokens {
+				s.HTTP.Tokens[j] = NewSecret([]byte("x"))
+			}
+		}
 		c.Sources[i] = s
 	}
 	if c.Store.ClickHouse != nil && c.Store.ClickHouse.Password != (Secret{}) {
@@ -291,7 +296,8 @@ func TestWarnings(t *testing.T) {
 		{"salt", quiet + "store: {clickhouse: {addr: [\"a:1\"]}}\n", "keys.salt_file: none with a shared store"},
 		{"insecure", quiet + "api: {insecure: true, listen: \"0.0.0.0:1\"}\n", "api.insecure: "},
 		{"routes", quiet + "routes: {max: 1, templates: [/a, /b]}\n", "routes.max: 2 templates for 1 routes"},
-		{"push", "sources: [{http: {listen: \":1\"}}]\nkeys: {originators: o.yaml}\n", "sources[0].http.listen: "},
+		{"push", "sources: [{http: {listen: \":1\", insecure: true}}]\nkeys: {originators: o.yaml}\n", "sources[0].http.insecure: whoever reaches :1 can add arrivals"},
+		{"push with a door", "sources: [{http: {listen: \":1\", tls: {cert_file: a, key_file: b}, tokens: [c]}}]\nkeys: {originators: o.yaml}\n", ""},
 		{"sasl", "sources: [{kafka: {brokers: [\"a:1\"], topics: [a], sasl: {mechanism: plain, username: a}}}]\nkeys: {originators: o.yaml}\n", "in the clear"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -309,7 +315,7 @@ func TestWarnings(t *testing.T) {
 
 func TestSecretsNeverShown(t *testing.T) {
 	data := []byte(`
-sources: [{kafka: {brokers: ["a:1"], topics: [a], sasl: {username: me, password: hunter2}}}]
+sources: [{kafka: {brokers: ["a:1"], topics: [a], sasl: {username: me, password: hunter2}}}, {http: {tokens: [hunter2]}}]
 store: {clickhouse: {addr: ["a:1"], password: hunter2}}
 api: {tokens: [hunter2]}
 alerts: {alertmanagers: ["http://me:hunter2@am:1"], webhooks: ["https://hooks.example/hunter2", "https://hooks.example?hunter2", "https://hooks.example#hunter2"]}
@@ -324,7 +330,7 @@ alerts: {alertmanagers: ["http://me:hunter2@am:1"], webhooks: ["https://hooks.ex
 		t.Fatal(err)
 	}
 	type holder struct{ Config *Config } // fmt calls no method below it for %s
-	for _, v := range []any{c, *c, holder{c}, []any{&holder{c}}, c.API.Tokens, c.Sources[0].Kafka.SASL, *c.Sources[0].Kafka.SASL, c.Alerts, originators} {
+	for _, v := range []any{c, *c, holder{c}, []any{&holder{c}}, c.API.Tokens, c.Sources[1].HTTP, c.Sources[0].Kafka.SASL, *c.Sources[0].Kafka.SASL, c.Alerts, originators} {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%b"} {
 			fmt.Fprintf(&b, verb+"\n", v)
 		}

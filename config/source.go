@@ -128,8 +128,15 @@ func (f *File) setDefaults() { f.Follow = true }
 
 // HTTP is a listener to which shippers push lines.
 type HTTP struct {
-	// Listen is host:port. Default 127.0.0.1:9465.
+	// Listen is host:port. Default 127.0.0.1:9465. Another address than loopback
+	// needs TLS and Tokens, or Insecure: whoever reaches it can add arrivals.
 	Listen string `yaml:"listen"`
+	// Insecure allows any address without TLS and Tokens. Default false.
+	Insecure bool `yaml:"insecure"`
+	// TLS is the listener's certificate. Default: none.
+	TLS *ServerTLS `yaml:"tls"`
+	// Tokens are the bearer tokens that are let in. Default: none, everybody.
+	Tokens []Secret `yaml:"tokens"`
 	// Spool is the directory that keeps lines until they are counted. Default
 	// spool.
 	Spool string `yaml:"spool" kind:"path"`

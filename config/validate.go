@@ -408,24 +408,29 @@ func (k *checks) clientTLS(at string, t *ClientTLS) {
 
 // checkEnds checks what faces people: the API and the alerts.
 func (c *Config) checkEnds(k *checks) {
-	k.hostPort("api.listen", c.API.Listen, true)
-	if t := c.API.TLS; t != nil && (t.CertFile == "" || t.KeyFile == "") {
-		k.add("api.tls", "want both cert_file and key_file")
-	}
-	for i, token := range c.API.Tokens {
-		if token == (Secret{}) {
-			k.add(index("api.tokens", i), "found an empty token: it would let everybody in")
-		}
-	}
-	if !loopback(c.API.Listen) && !c.API.Insecure && (c.API.TLS == nil || len(c.API.Tokens) == 0) {
-		k.faults = append(k.faults, fault{path: "api.listen", also: []string{"api.tls", "api.tokens", "api.insecure"}, text: fmt.Sprintf(
-			"found %q: want a loopback address such as 127.0.0.1:9464, or tls and tokens, or insecure: true", clip(c.API.Listen))})
-	}
+	k.listener("api", c.API.Listen, "127.0.0.1:9464", c.API.Insecure, c.API.TLS, c.API.Tokens)
 	for i, e := range c.Alerts.Alertmanagers {
 		k.endpoint(index("alerts.alertmanagers", i), e)
 	}
 	for i, e := range c.Alerts.Webhooks {
 		k.endpoint(index("alerts.webhooks", i), e)
+	}
+}
+
+// listener checks who is let in where.
+func (k *checks) listener(at, listen, example string, insecure bool, t *ServerTLS, tokens []Secret) {
+	k.hostPort(at+".listen", listen, true)
+	if t != nil && (t.CertFile == "" || t.KeyFile == "") {
+		k.add(at+".tls", "want both cert_file and key_file")
+	}
+	for i, token := range tokens {
+		if token == (Secret{}) {
+			k.add(index(at+".tokens", i), "found an empty token: it would let everybody in")
+		}
+	}
+	if !loopback(listen) && !insecure && (t == nil || len(tokens) == 0) {
+		k.faults = append(k.faults, fault{path: at + ".listen", also: []string{at + ".tls", at + ".tokens", at + ".insecure"}, text: fmt.Sprintf(
+			"found %q: want a loopback address such as %s, or tls and tokens, or insecure: true", clip(listen), example)})
 	}
 }
 

@@ -46,7 +46,7 @@ func (c *Config) checkSources(k *checks) {
 		}
 		if s.HTTP != nil {
 			kinds++
-			k.hostPort(at+".http.listen", s.HTTP.Listen, true)
+			k.listener(at+".http", s.HTTP.Listen, "127.0.0.1:9465", s.HTTP.Insecure, s.HTTP.TLS, s.HTTP.Tokens)
 			if _, port, _ := net.SplitHostPort(s.HTTP.Listen); port != "0" {
 				taken(listens, s.HTTP.Listen, at+".http.listen", "only one can listen there")
 			}

@@ -30,8 +30,8 @@ func (c *Config) Warnings() []string {
 		if s.Kafka != nil && s.Kafka.SASL != nil && s.Kafka.SASL.Mechanism == "plain" && s.Kafka.TLS == nil {
 			warn(at+".kafka.sasl", "plain without tls sends the password in the clear")
 		}
-		if s.HTTP != nil && !loopback(s.HTTP.Listen) {
-			warn(at+".http.listen", "whoever reaches it can add arrivals")
+		if s.HTTP != nil && !loopback(s.HTTP.Listen) && s.HTTP.Insecure {
+			warn(at+".http.insecure", "whoever reaches %s can add arrivals", clip(s.HTTP.Listen))
 		}
 	}
 	if n := len(c.Routes.Templates); n > c.Routes.Max {

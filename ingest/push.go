@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,6 +23,11 @@ type PushConfig struct {
 	Listen string
 	// Listener, unless nil, is used in place of one at Listen. Run closes it.
 	Listener net.Listener
+	// TLS is the listener's; nil is none.
+	TLS *tls.Config
+	// Tokens are the bearer tokens that are let in, none of them empty. None:
+	// everybody is.
+	Tokens [][]byte
 	// Spool keeps the lines until they are counted.
 	Spool SpoolConfig
 	// MaxBody is the largest body as it is sent. Default 16 MiB.
@@ -50,6 +56,7 @@ type Push struct {
 	spool   *Spool
 	feed    *feed
 	bodies  bodyReader
+	tokens  tokens
 	closing atomic.Bool
 	mux     *http.ServeMux
 }
@@ -97,7 +104,7 @@ func NewPush(cfg PushConfig) (*Push, error) {
 
 func newPush(cfg PushConfig, spool *Spool) *Push {
 	p := &Push{
-		cfg: cfg, log: cfg.Logger, spool: spool, mux: http.NewServeMux(),
+		cfg: cfg, log: cfg.Logger, spool: spool, mux: http.NewServeMux(), tokens: hashTokens(cfg.Tokens),
 		bodies: bodyReader{
 			maxBody: cfg.MaxBody, maxUnpacked: min(cfg.MaxUnpacked, spool.cfg.Max/2),
 			maxLine: cfg.MaxLine, maxMemory: maxMemory,
@@ -121,6 +128,9 @@ func (p *Push) Run(ctx context.Context, h Handler) (err error) {
 			return fmt.Errorf("push: %w", err)
 		}
 	}
+	if p.cfg.TLS != nil {
+		l = tls.NewListener(l, p.cfg.TLS)
+	}
 	server := &http.Server{
 		Handler:           p,
 		ReadHeaderTimeout: 10 * time.Second,
@@ -134,7 +144,7 @@ func (p *Push) Run(ctx context.Context, h Handler) (err error) {
 	defer cancel()
 	served := make(chan error, 1)
 	go func() {
-		err := server.Serve(l)
+		err := server.Serve(l) // with TLS, if the listener has it
 		if !errors.Is(err, http.ErrServerClosed) {
 			cancel() // a source that cannot be pushed to is one that ended
 		}
@@ -170,7 +180,13 @@ func (p *Push) Close() error { return p.spool.Close() }
 func (p *Push) Partitions() []PartitionState { return []PartitionState{p.feed.state()} }
 
 // ServeHTTP answers POST /ingest.
-func (p *Push) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.mux.ServeHTTP(w, r) }
+func (p *Push) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if refusal := p.tokens.refuse(r); refusal != nil {
+		refusal.write(w)
+		return
+	}
+	p.mux.ServeHTTP(w, r)
+}
 
 func (p *Push) ingest(w http.ResponseWriter, r *http.Request) {
 	lines, bytes, err := p.take(r)

@@ -77,10 +77,9 @@ func (l *loaded) openSources(positions ingest.Positions, log *slog.Logger) (out 
 			if l, err = net.Listen("tcp", s.HTTP.Listen); err != nil {
 				return out, fmt.Errorf("sources[%d].http.listen: %w", i, err)
 			}
-			src.reads, err = ingest.NewPush(ingest.PushConfig{
-				Source: i, Listen: s.HTTP.Listen, Listener: l, Logger: log,
-				Spool: ingest.SpoolConfig{Dir: s.HTTP.Spool, Max: int64(s.HTTP.SpoolMax), Logger: log},
-			})
+			if src.reads, err = openPush(i, s.HTTP, l, log); err != nil {
+				l.Close()
+			}
 		}
 		if err != nil {
 			return out, fmt.Errorf("sources[%d]: %w", i, err)
@@ -116,6 +115,42 @@ func openKafka(i int, k *config.Kafka, log *slog.Logger) (*ingest.Kafka, error) 
 		c.SASL = &ingest.KafkaSASL{Mechanism: k.SASL.Mechanism, Username: k.SASL.Username, Password: password}
 	}
 	return ingest.NewKafka(c)
+}
+
+func openPush(i int, h *config.HTTP, l net.Listener, log *slog.Logger) (*ingest.Push, error) {
+	c := ingest.PushConfig{
+		Source: i, Listen: h.Listen, Listener: l, Logger: log,
+		Spool: ingest.SpoolConfig{Dir: h.Spool, Max: int64(h.SpoolMax), Logger: log},
+	}
+	for _, t := range h.Tokens {
+		c.Tokens = append(c.Tokens, t.Bytes())
+	}
+	if h.TLS != nil {
+		var err error
+		if c.TLS, err = serverTLS(h.TLS); err != nil {
+			return nil, fmt.Errorf("http.%w", err)
+		}
+	}
+	return ingest.NewPush(c)
+}
+
+func serverTLS(t *config.ServerTLS) (*tls.Config, error) {
+	pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("tls: %w", err)
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
+	if t.ClientCAFile != "" {
+		pem, err := os.ReadFile(t.ClientCAFile)
+		if err != nil {
+			return nil, fmt.Errorf("tls.client_ca_file: %w", err)
+		}
+		c.ClientCAs, c.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
+		if !c.ClientCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("tls.client_ca_file %s holds no certificate", t.ClientCAFile)
+		}
+	}
+	return c, nil
 }
 
 func clientTLS(t *config.ClientTLS) (*tls.Config, error) {
