@@ -52,7 +52,8 @@ type Kafka struct {
 	Topics []string `yaml:"topics"`
 	// Group is the consumer group. Default auditor.
 	Group string `yaml:"group"`
-	// Start is where to begin without a committed offset: first (default) or last.
+	// Start is where to begin without a committed offset: first (default), last, or
+	// a time in RFC 3339, which is StartAt.
 	Start string `yaml:"start"`
 	// Keyed says that the topics are keyed by question key, so that each
 	// partition is counted alone. Default false. Wrongly true, a question's
@@ -72,6 +73,12 @@ type Kafka struct {
 
 func (k *Kafka) setDefaults() {
 	k.Group, k.Start, k.SessionTimeout = "auditor", "first", 30*time.Second
+}
+
+// StartAt is the time that Start is, zero if it is none.
+func (k *Kafka) StartAt() time.Time {
+	at, _ := time.Parse(time.RFC3339, k.Start)
+	return at
 }
 
 // Exchange is the topic in which arrivals are keyed by question.

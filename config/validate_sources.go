@@ -110,7 +110,9 @@ func (k *checks) kafka(at string, s *Kafka) {
 	if s.Group == "" {
 		k.missing(at, "group", "want a consumer group")
 	}
-	k.oneOf(at+".start", s.Start, "first", "last")
+	if s.Start != "first" && s.Start != "last" && s.StartAt().IsZero() {
+		k.add(at+".start", "found %q: want first, last, or a time such as 2026-11-29T09:00:00Z", clip(s.Start))
+	}
 	k.positive(at+".session_timeout", s.SessionTimeout)
 	if s.Exchange != nil {
 		switch {

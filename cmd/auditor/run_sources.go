@@ -94,7 +94,7 @@ func openKafka(i int, k *config.Kafka, log *slog.Logger) (*ingest.Kafka, error) 
 		return nil, errors.New("kafka.exchange: this version reads an un-keyed topic in one instance only: leave it out")
 	}
 	c := ingest.KafkaConfig{Source: i, Brokers: k.Brokers, Topics: k.Topics, Group: k.Group, Keyed: k.Keyed, SessionTimeout: k.SessionTimeout, Log: log}
-	if k.Start == "last" {
+	if c.StartAt = k.StartAt(); k.Start == "last" {
 		c.Start = ingest.KafkaLast
 	}
 	var err error
