@@ -48,7 +48,10 @@ type LiveConfig struct {
 	// Idle is how long a partition at its end holds back the others.
 	Idle time.Duration
 	// Keyed says of each source whether its partitions are keyed by question.
-	Keyed  []bool
+	Keyed []bool
+	// Parts says of each source whether a partition holds the lines of one logger in
+	// order, so that those which a container's runtime parted can be put together.
+	Parts  []bool
 	Writer Writer
 	Log    *slog.Logger
 	// DeadLetters take, by source, the lines that could not be read; nil for none.
@@ -258,8 +261,12 @@ func (s *session) Consume(ctx context.Context, b *ingest.Batch) error {
 }
 
 func (s *session) consume(ctx context.Context, b *ingest.Batch) error {
-	if len(b.Data) == 0 {
-		return s.scope.advance(s.part, b, nil, nil)
+	block, j := b.Block, (*joins)(nil)
+	if source := s.part.Source; source < len(s.live.cfg.Parts) && s.live.cfg.Parts[source] {
+		block, j = s.part.join(b)
+	}
+	if len(block.Data) == 0 {
+		return s.scope.advance(s.part, b, nil, nil, j)
 	}
 	var d *decoder
 	select {
@@ -269,7 +276,7 @@ func (s *session) consume(ctx context.Context, b *ingest.Batch) error {
 	}
 	defer func() { s.live.decoders <- d }()
 	source := s.part.Source
-	if err := s.live.equip(d, source, b.Data); err != nil {
+	if err := s.live.equip(d, source, block.Data); err != nil {
 		return err
 	}
 	d.shared.latest = s.live.cfg.Clock().Add(s.live.cfg.MaxFuture).UnixNano()
@@ -281,7 +288,7 @@ func (s *session) consume(ctx context.Context, b *ingest.Batch) error {
 	if letters := s.live.cfg.DeadLetters; source < len(letters) && letters[source] != nil {
 		d.dead = func(line []byte, reason string, at ingest.Ref) { letters[source](line, reason, s.part.Partition, at) }
 	}
-	return s.scope.advance(s.part, b, d.decode(source, b.Block), d)
+	return s.scope.advance(s.part, b, d.decode(source, block), d, j)
 }
 
 // Released implements ingest.Session.

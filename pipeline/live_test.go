@@ -252,7 +252,7 @@ func liveConfig(t *testing.T, store *rowStore) LiveConfig {
 	c.Horizon, c.Lateness, c.MaxFuture = 20*time.Second, 15*time.Second, 100*365*24*time.Hour
 	c.Sources[0].Parser.Format = "json"
 	return LiveConfig{
-		Config: c, Idle: time.Hour, Keyed: []bool{false}, Writer: store,
+		Config: c, Idle: time.Hour, Keyed: []bool{false}, Parts: []bool{true}, Writer: store,
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Clock: func() time.Time { return noon.Add(2*time.Hour + time.Since(begun)) },
 	}
 }
@@ -302,7 +302,7 @@ func TestNothingChangesTheRowsAtRest(t *testing.T) {
 			}
 		}
 		t.Run(fmt.Sprint("schedule=", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { disturbed(t, seed, false) })
+			synctest.Test(t, func(t *testing.T) { disturbed(t, seed, mood{}) })
 		})
 	}
 }
@@ -312,18 +312,39 @@ func TestNothingChangesTheRowsAtRest(t *testing.T) {
 func TestIdlePartitionsLoseNothing(t *testing.T) {
 	for seed := range uint64(*schedules) / 2 {
 		t.Run(fmt.Sprint("schedule=", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { disturbed(t, seed, true) })
+			synctest.Test(t, func(t *testing.T) { disturbed(t, seed, mood{idle: true, parted: seed%2 == 1}) })
 		})
 	}
 }
 
-func disturbed(t *testing.T, seed uint64, idle bool) {
+// Nor do lines that a container's runtime has parted, wherever a restart begins.
+func TestNothingChangesTheRowsOfPartedLines(t *testing.T) {
+	for seed := range uint64(*schedules) {
+		t.Run(fmt.Sprint("schedule=", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { disturbed(t, seed, mood{parted: true}) })
+		})
+	}
+}
+
+// mood is what else a schedule has.
+type mood struct {
+	idle   bool // partitions that are taken for idle
+	parted bool // lines in parts
+}
+
+func disturbed(t *testing.T, seed uint64, how mood) {
+	idle := how.idle
 	r := rand.New(rand.NewPCG(seed, 41))
 	lines := storm(30 + r.IntN(60))
 	if idle { // a copy that comes late is an arrival, unless its request was long
 		lines = slices.CompactFunc(lines, func(a, b logged) bool { return a.text == b.text })
 	}
 	logs, end := deal(r, lines, 1+r.IntN(3))
+	if how.parted {
+		for i := range logs {
+			logs[i].lines = partLines(r, logs[i].lines)
+		}
+	}
 	start := make([]ingest.Position, len(logs))
 
 	quiet := &fleet{t: t, logs: logs, committed: slices.Clone(start), store: newRowStore()}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/targetside/auditor/ingest"
+	"github.com/targetside/auditor/ingest/accesslog"
 )
 
 // noTick is before every tick.
@@ -20,16 +21,20 @@ type livePart struct {
 	sent     []int64 // offsets of the batches that not every shard is through with
 	mark     int64   // watermark
 	trail    trail
-	raised   []markAt        // where the watermark was raised, the partition being idle
-	todo     []markAt        // of them, those of an earlier run that are still to come
-	decided  *markAt         // a raise that is not committed yet
-	atEnd    time.Time       // since when it is read to its end and nothing came; zero: there is more
-	said     time.Time       // when its source last said that it is at its end
-	left     ingest.Position // as it was last told to be released
-	base     markAt          // where that is, and the watermark there
-	done     int64           // records below it were counted by an earlier run
-	begun    bool            // records have come
-	warming  bool            // what the ledger had to read again is gone; until the next records
+	raised   []markAt          // where the watermark was raised, the partition being idle
+	todo     []markAt          // of them, those of an earlier run that are still to come
+	decided  *markAt           // a raise that is not committed yet
+	atEnd    time.Time         // since when it is read to its end and nothing came; zero: there is more
+	said     time.Time         // when its source last said that it is at its end
+	left     ingest.Position   // as it was last told to be released
+	base     markAt            // where that is, and the watermark there
+	done     int64             // records below it were counted by an earlier run
+	begun    bool              // records have come
+	joiner   *accesslog.Joiner // holds what came of lines in parts; nil: nothing ever did
+	warming  bool              // what the ledger had to read again is gone; until the next records
+
+	joined     []byte // memory of join
+	joinedRefs []ingest.Ref
 }
 
 // endFresh is how old a source's word may be that a partition is at its end; it says

@@ -62,6 +62,8 @@ func (t *trace) add(s *shared, a *aggregate.Arrival, offset, mark int64) (late b
 type trail struct {
 	first map[int64]int64 // by tick, the first offset of a record of it
 	marks []markAt        // in order of offset
+	ended []span          // lines in parts, see joinlive.go
+	open  []int64         // and where those begin whose end has not come
 }
 
 func newTrail() trail { return trail{first: map[int64]int64{}} }
@@ -90,8 +92,8 @@ func (r *trail) since(tick, next int64) int64 {
 }
 
 // release forgets ticks before from and returns where reading would have to begin
-// for the others, and the watermark there: at most next, which is not read yet, and
-// at the beginning of a block.
+// for the others, and the watermark there: at most next, which is not read yet, at
+// the beginning of a block, and not within a line in parts.
 func (r *trail) release(from, next, mark, block int64) markAt {
 	offset := next
 	for tick, at := range r.first {
@@ -102,6 +104,10 @@ func (r *trail) release(from, next, mark, block int64) markAt {
 		}
 	}
 	offset = offset / block * block
+	for r.within(offset) {
+		offset -= block
+	}
+	r.forget(offset)
 	at := markAt{offset, mark}
 	i, _ := slices.BinarySearchFunc(r.marks, offset, func(m markAt, o int64) int { return int(m.Offset - o) })
 	if i < len(r.marks) { // of the block, or of the next that has a record

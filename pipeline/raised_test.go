@@ -83,7 +83,7 @@ func TestARefusedBatchLeavesItsNames(t *testing.T) {
 				t.Fatal(err)
 			}
 			d.mark = 1 // not the partition's
-			if err := s.scope.advance(s.part, b, d.decode(0, b.Block), d); err != errDecided {
+			if err := s.scope.advance(s.part, b, d.decode(0, b.Block), d, nil); err != errDecided {
 				t.Fatalf("the batch is answered with %v", err)
 			}
 		}

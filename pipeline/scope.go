@@ -97,7 +97,7 @@ func newScope(l *Live, name string, shards int) *scope {
 
 // advance gives a batch its place and sends it to the shards. Without d there is
 // nothing in it.
-func (s *scope) advance(p *livePart, b *ingest.Batch, out *batch, d *decoder) error {
+func (s *scope) advance(p *livePart, b *ingest.Batch, out *batch, d *decoder, j *joins) error {
 	s.sending.Lock()
 	defer s.sending.Unlock()
 	job := &liveJob{part: p}
@@ -114,6 +114,10 @@ func (s *scope) advance(p *livePart, b *ingest.Batch, out *batch, d *decoder) er
 	if out != nil && (p.decided != nil || p.mark != d.mark) {
 		s.mu.Unlock()
 		return errDecided
+	}
+	if j != nil {
+		p.take(j)
+		s.windows.source(p.Source).add(j.counts())
 	}
 	now := s.live.cfg.Clock()
 	p.next = max(p.next, b.Next)

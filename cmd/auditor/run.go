@@ -106,9 +106,10 @@ func newDaemon(ctx context.Context, l *loaded, log *slog.Logger, now func() time
 		return nil, err
 	}
 	rows := &rowWriter{store: d.store}
-	keyed := make([]bool, len(l.Sources))
+	keyed, parts := make([]bool, len(l.Sources)), make([]bool, len(l.Sources))
 	for i, s := range l.Sources {
 		keyed[i] = s.Kafka != nil && s.Kafka.Keyed
+		parts[i] = s.File != nil
 	}
 	if d.sources, err = l.openSources(d.store, log); err != nil {
 		return nil, err
@@ -120,7 +121,7 @@ func newDaemon(ctx context.Context, l *loaded, log *slog.Logger, now func() time
 		}
 	}
 	d.live = pipeline.NewLive(pipeline.LiveConfig{
-		Config: c, Idle: l.Time.Idle, Keyed: keyed, Writer: rows, Log: log, Clock: now, DeadLetters: letters,
+		Config: c, Idle: l.Time.Idle, Keyed: keyed, Parts: parts, Writer: rows, Log: log, Clock: now, DeadLetters: letters,
 		MaxLive: l.Ledger.MaxLiveQuestions,
 	})
 	d.reader = newReader(d, rows, c.Salt)

@@ -227,3 +227,36 @@ func (j *Joiner) Pending() (from []Place) {
 
 // Dropped counts the lines that were longer than MaxLine.
 func (j *Joiner) Dropped() int { return j.dropped }
+
+// Clone is a joiner that goes on from here and leaves this one as it is.
+func (j *Joiner) Clone() *Joiner {
+	c := *j
+	for i := range c.streams {
+		c.streams[i].buf = bytes.Clone(c.streams[i].buf)
+	}
+	return &c
+}
+
+// Waiting says that parts of lines are held.
+func (j *Joiner) Waiting() bool {
+	for i := range j.streams {
+		if j.streams[i].parts != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// IsPart says that a line is a part of one, which others follow. A Joiner that
+// waits for nothing passes all that are not.
+func IsPart(line []byte) bool {
+	switch {
+	case len(line) > 0 && line[0] == '{':
+		d, ok := cutDocker(line)
+		return ok && d.partial
+	case len(line) > 0 && line[0] >= '0' && line[0] <= '9':
+		c, ok := cutCRI(line)
+		return ok && c.partial
+	}
+	return false
+}

@@ -435,3 +435,41 @@ func TestDetect(t *testing.T) {
 		}
 	}
 }
+
+// A clone goes on by itself.
+func TestJoinerClone(t *testing.T) {
+	var j Joiner
+	if j.Waiting() || j.Clone().Waiting() {
+		t.Error("the zero joiner waits")
+	}
+	j.Line([]byte("2026-03-03T10:15:44Z stdout P a"))
+	c := j.Clone()
+	if !j.Waiting() || !c.Waiting() {
+		t.Error("what was begun is not waited for")
+	}
+	for range 2 {
+		if full, ok := j.Clone().Line([]byte("2026-03-03T10:15:44Z stdout F b")); !ok || string(full) != "2026-03-03T10:15:44Z stdout F ab" {
+			t.Errorf("joined to %q", full)
+		}
+	}
+	if c.Line([]byte("2026-03-03T10:15:44Z stdout P c")); len(j.Pending()) != 1 {
+		t.Error("a clone took something along")
+	}
+	if full, ok := j.Line([]byte("2026-03-03T10:15:44Z stdout F d")); !ok || string(full) != "2026-03-03T10:15:44Z stdout F ad" {
+		t.Errorf("joined to %q", full)
+	}
+}
+
+// Only where a line is a part does a joiner that waits for nothing begin to wait.
+func TestIsPart(t *testing.T) {
+	for _, line := range []string{
+		"", "x", "{", `{"a":1}`, `{"log":"a\n","stream":"stdout"}`, `{"log":"a","stream":"stdout"}`, `{"log":"a\\n","stream":"stderr"}`,
+		`{"log":"a"}`, "2026-03-03T10:15:44Z stdout F a", "2026-03-03T10:15:44Z stdout P a", "2026-03-03T10:15:44Z stderr P:x a",
+		"2026-03-03T10:15:44Z other P a", "10.0.0.1 - - [03/Mar/2026] stdout P a",
+	} {
+		var j Joiner
+		if _, ok := j.Line([]byte(line)); ok == IsPart([]byte(line)) {
+			t.Errorf("%q is a part: %v", line, !ok)
+		}
+	}
+}
