@@ -59,8 +59,8 @@ func (g *sumsBy) at(dep, i int) *aggregate.Sums {
 }
 
 // add takes beats; homes are, by route, the first of its dependency. What is older
-// than the longest window is in no picture any more. now is the wall clock's second:
-// a clock that is fast does not move the windows of everybody.
+// than what is kept is in no picture any more. now is the wall clock's second: a
+// clock that is fast does not move the windows of everybody.
 func (w *windows) add(beats []aggregate.Beat, homes []uint16, now int64) {
 	var at int64
 	var sec *liveSecond

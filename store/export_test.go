@@ -20,9 +20,9 @@ func Exec(ctx context.Context, s Store, text string) error {
 // SmallParts lets a write make no more of an hour than one series, until the test
 // ends.
 func SmallParts(t *testing.T) {
-	series, minutes := hourSeries, hourMinutes
-	hourSeries, hourMinutes = 1, 1
-	t.Cleanup(func() { hourSeries, hourMinutes = series, minutes })
+	series, minutes := partSeries, partMinutes
+	partSeries, partMinutes = 1, 1
+	t.Cleanup(func() { partSeries, partMinutes = series, minutes })
 }
 
 // Count runs a query for one number.

@@ -46,8 +46,8 @@ func (p *writing) rollUp() error {
 // without a tick, what is to be made never grows for long. Until an hour is made it
 // is put together of its minutes for whoever reads it; see pendingHours.
 var (
-	hourSeries  = 64
-	hourMinutes = 10_000
+	partSeries  = 64
+	partMinutes = 10_000
 )
 
 // seekMinutes is how many are read in the time that it takes to look for some.
@@ -66,7 +66,7 @@ func (p *writing) rollUpHours() error {
 		}
 	}
 	length := resolutions[hourLevel]
-	for left := max(hourMinutes, 2*len(p.w.Rows)); at < to && left > 0; {
+	for left := max(partMinutes, 2*len(p.w.Rows)); at < to && left > 0; {
 		if s.hourSeries == 0 {
 			begun, next, err := at, to, error(nil)
 			if at, next, err = p.nextHour(at, to); err != nil {
@@ -80,7 +80,7 @@ func (p *writing) rollUpHours() error {
 			}
 		}
 		each, flush := p.summing(hourLevel)
-		last, err := p.t.someRows(hourLevel-1, p.w.Scope, at, at+length, s.hourSeries, hourSeries, func(k key, v *value) error {
+		last, err := p.t.someRows(hourLevel-1, p.w.Scope, at, at+length, s.hourSeries, partSeries, func(k key, v *value) error {
 			left--
 			return each(k, v)
 		})

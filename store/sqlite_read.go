@@ -81,7 +81,7 @@ func rowsOf(ctx context.Context, tx *sql.Tx, level int, f *found) error {
 		}
 	}
 	byID := map[int64]*asked{}
-	var ids, late []int64 // late: those with hours that are not made
+	var ids, unmade []int64 // all, and those with hours that are not made
 	from, notMade := int64(math.MaxInt64), int64(math.MaxInt64)
 	gone := [...]string{"c.gone_1", "c.gone_10", "c.gone_60", "c.gone_3600"}[level]
 	err := each(ctx, tx, "SELECT s.id, s.family, c.name, d.text, r.text, n.text, s.wide, "+gone+", c.hours, c.gone_60"+
@@ -94,7 +94,7 @@ func rowsOf(ctx context.Context, tx *sql.Tx, level int, f *found) error {
 		from = min(from, max(x.gone, q.From))
 		if level == hourLevel {
 			if x.from, x.to = pendingHours(hours, f.closed(x.scope), minutesGone); x.from < x.to {
-				late, notMade = append(late, id), min(notMade, max(x.from, q.From))
+				unmade, notMade = append(unmade, id), min(notMade, max(x.from, q.From))
 			}
 		}
 		return err
@@ -113,7 +113,7 @@ func rowsOf(ctx context.Context, tx *sql.Tx, level int, f *found) error {
 		return err
 	}
 	hours := pending{}
-	err = rowsAt(ctx, tx, hourLevel-1, late, notMade, q.To, func(k key, v *value) error {
+	err = rowsAt(ctx, tx, hourLevel-1, unmade, notMade, q.To, func(k key, v *value) error {
 		if x := byID[k.series]; k.at < x.from || k.at >= x.to {
 			return nil
 		}
