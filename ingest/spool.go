@@ -209,6 +209,8 @@ func (s *Spool) inspect(seg *segment, last bool) error {
 	if err == nil && s.sealed {
 		err = s.active.Close()
 		s.active = nil
+	} else if err == nil {
+		seg.file, err = os.Stat(seg.path)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", filepath.Base(seg.path), err)
@@ -339,6 +341,9 @@ func (s *Spool) commit(group []*spoolWrite) (n int, err error) {
 		s.syncs.Add(1)
 		err = s.active.Sync()
 	}
+	if err == nil {
+		err = seg.present()
+	}
 	if err != nil {
 		// After a failed sync nobody knows what is on the disk: nothing goes there any more.
 		cut := s.active.Truncate(seg.end - seg.base)
@@ -384,6 +389,9 @@ func (s *Spool) segment() (*segment, error) {
 		if err = f.Sync(); err == nil {
 			err = s.disk.syncDir(s.cfg.Dir)
 		}
+	}
+	if err == nil {
+		seg.file, err = os.Stat(seg.path)
 	}
 	if err != nil {
 		f.Close()

@@ -86,6 +86,21 @@ type segment struct {
 	path string
 	base int64 // offset of its first byte
 	end  int64 // offset behind its last durable byte
+
+	file os.FileInfo // which one is written to
+}
+
+// present returns an error unless the file that is written to is in its place. What
+// goes into one that was deleted is gone when the process ends.
+func (seg *segment) present() error {
+	now, err := os.Stat(seg.path)
+	if err != nil {
+		return err
+	}
+	if !os.SameFile(now, seg.file) {
+		return fmt.Errorf("another file was put in the place of %s", seg.path)
+	}
+	return nil
 }
 
 const segmentSuffix = ".segment"

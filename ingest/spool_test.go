@@ -588,3 +588,45 @@ func TestSpoolAtRandom(t *testing.T) {
 		must(t, s.Close())
 	}
 }
+
+// What is written into a segment that was deleted under the spool was not kept, and
+// is not promised to be.
+func TestSpoolNoticesThatItsFilesAreGone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "spool")
+	s, err := openSpool(SpoolConfig{Dir: dir}, realDisk())
+	must(t, err)
+	defer s.Close()
+	fails := func(after string) {
+		t.Helper()
+		if err := s.Append(context.Background(), []byte("lost\n")); err == nil {
+			t.Errorf("%s a line is promised to be kept", after)
+		}
+	}
+	kept := func(want string) { // after a crash
+		t.Helper()
+		again := newSpool(t, SpoolConfig{Dir: copyDir(t, dir)}, realDisk())
+		if lines, _, _ := readSpool(t, again, 0); textOf(lines) != want {
+			t.Errorf("kept is %q, want %q", textOf(lines), want)
+		}
+	}
+	add(t, s, "a\n")
+	kept("a\n")
+	must(t, os.Remove(s.segs[len(s.segs)-1].path))
+	fails("after its segment was deleted")
+	add(t, s, "b\n") // into another one
+	kept("b\n")
+	path := s.segs[len(s.segs)-1].path
+	data, err := os.ReadFile(path)
+	must(t, err)
+	must(t, os.Rename(path, path+".aside"))
+	must(t, os.WriteFile(path, data, 0o600))
+	fails("after its segment was replaced")
+	add(t, s, "c\n")
+	kept("b\nc\n")
+	must(t, os.Rename(dir, dir+".aside"))
+	fails("after its directory was moved")
+	fails("while it is gone")
+	must(t, os.Rename(dir+".aside", dir))
+	add(t, s, "d\n")
+	kept("b\nc\nd\n")
+}
