@@ -122,6 +122,7 @@ type Arrival struct {
 	// AttemptsLeft is the carried budget, NoBudget if none.
 	AttemptsLeft uint8
 	Flags        Flags
+	Lot          Lot // with Config.Live
 }
 
 // NoBudget is the AttemptsLeft of an arrival that carries none. Carried values
@@ -149,9 +150,16 @@ type Config struct {
 	MaxLive int
 	// Worst is how many of the questions with the most arrivals are kept.
 	Worst int
-	// KeyHash gives the hash under which a key may be shown; needed with Worst.
+	// KeyHash gives the hash under which a key may be shown; needed with Worst. With
+	// Live, questions that come back are shown under it.
 	KeyHash func(key []byte) [16]byte
+	// Episodes is from how many arrivals on a question that is over is handed out,
+	// with Live and KeyHash; 0: never. One that is drawn is in any case.
+	Episodes uint32
 }
+
+// shows says that single questions are shown.
+func (c *Config) shows() bool { return c.Live && c.KeyHash != nil }
 
 // MaxHorizon is the longest horizon, in nanoseconds: look-back times are kept in
 // 40 bits of microseconds.

@@ -33,6 +33,10 @@ type Ledger struct {
 	pending map[uint32]pending                    // by question, with Config.Live
 	pages   []*page
 
+	hashes    []*shownPage // by page of the table, see shown.go
+	over      []Episode
+	sightings []Sighting
+
 	perSecond int    // room to give the events of a second
 	touched   uint64 // keeps fetch from being optimised away
 	e         effect
@@ -136,6 +140,9 @@ func (l *Ledger) Add(a *Arrival, key []byte, watermark int64) {
 		}
 		q.open++
 		f.owner = i
+		if l.cfg.shows() {
+			l.show(i, q, made, a, start, key)
+		}
 		if l.worst.wants(q.n + q.open) {
 			l.worst.offer(q, start, func() [16]byte { return l.cfg.KeyHash(key) })
 		}
@@ -196,6 +203,7 @@ func (l *Ledger) closeTick(t *tick, out *Output) {
 		l.perSecond = len(t.written) + len(t.written)/8
 		out.Seconds = append(out.Seconds, Second{At: t.at, Events: t.written})
 	}
+	l.handOut(out)
 	heap.Pop(&l.queue)
 	delete(l.ticks, t.at)
 	l.near[t.at&(nearTicks-1)] = nil

@@ -36,6 +36,7 @@ func (l *Ledger) Live(out *Output) {
 	for _, t := range l.queue {
 		l.beat(t, out)
 	}
+	l.handOut(out)
 }
 
 // beat tells of the arrivals of a tick that are new.

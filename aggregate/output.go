@@ -23,6 +23,9 @@ type Output struct {
 	Beats []Beat
 	Ticks []Filed
 	Late  []LateArrival
+	// With KeyHash, too: questions that are over, and arrivals of those drawn.
+	Episodes  []Episode
+	Sightings []Sighting
 }
 
 // Filed is how many records were filed in a tick, copies included.

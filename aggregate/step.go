@@ -334,6 +334,7 @@ func (l *Ledger) endEpisode(i uint32, q *question, now int64) {
 		}
 		return peers
 	})
+	l.keepOver(i, q, now)
 	if family != nil {
 		l.fans().closed(family, q, alone, l.fanReport(q, now))
 	}

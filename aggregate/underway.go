@@ -1,0 +1,138 @@
+package aggregate
+
+import (
+	"cmp"
+	"slices"
+)
+
+// What is told of single questions while they go on is what closing their ticks
+// would find by now: of those that are asked for, the arrivals in open ticks are
+// looked through once more, without the copies and interim records among them.
+
+const sparePlaces = 100
+
+// UnderWay returns, of each group of routes, the places questions that came back
+// most often and are not over. group is, by route, what it belongs to.
+func (l *Ledger) UnderWay(places int, group []uint16) []Episode {
+	type ranked struct{ i, n uint32 }
+	// By group, the most first; n is what was filed, at least what counts. The spare
+	// places are for those that fall back when copies are left out.
+	best := map[uint16][]ranked{}
+	room := places + sparePlaces
+	for i := range l.table.used {
+		q := l.table.at(i)
+		n := q.n + q.open
+		if n < 2 {
+			continue
+		}
+		g := q.route
+		if int(g) < len(group) {
+			g = group[g]
+		}
+		list := best[g]
+		if len(list) == room && n <= list[room-1].n {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(list, n, func(r ranked, n uint32) int { return cmp.Compare(n, r.n) })
+		if len(list) == room {
+			list = list[:room-1]
+		}
+		best[g] = slices.Insert(list, at, ranked{i, n})
+	}
+	var out []Episode
+	for _, list := range best {
+		ids := make([]uint32, 0, len(list))
+		for _, r := range list {
+			ids = append(ids, r.i)
+		}
+		found := slices.DeleteFunc(l.soFar(ids), func(e Episode) bool { return e.Arrivals < 2 })
+		slices.SortFunc(found, func(a, b Episode) int {
+			return cmp.Or(cmp.Compare(b.Arrivals, a.Arrivals), cmp.Compare(a.First, b.First), slices.Compare(a.KeyHash[:], b.KeyHash[:]))
+		})
+		out = append(out, found[:min(places, len(found))]...)
+	}
+	return out
+}
+
+// Find returns the questions of a key that are not over, as far as their hash is
+// known.
+func (l *Ledger) Find(keyHash [16]byte) []Episode {
+	var ids []uint32
+	for p, page := range l.hashes {
+		if page == nil {
+			continue
+		}
+		for i := range page {
+			if page[i].keyHash == keyHash {
+				ids = append(ids, uint32(p<<pageBits+i))
+			}
+		}
+	}
+	return l.soFar(ids)
+}
+
+// soFar describes questions as closing every tick would find them. One without an
+// arrival, or whose hash is not known, is left out.
+func (l *Ledger) soFar(ids []uint32) []Episode {
+	if len(ids) == 0 {
+		return nil
+	}
+	at := map[uint32]int{}
+	var some [64]uint64 // a set of ids, too large rather than too small
+	out := make([]Episode, len(ids))
+	for k, i := range ids {
+		at[i] = k
+		some[i/64%64] |= 1 << (i % 64)
+		s, q := l.shownAs(i), l.table.at(i)
+		e := Episode{KeyHash: s.keyHash, Lot: s.lot, Dims: Dims{q.route, q.originator, q.peer}}
+		if q.n > 0 {
+			e.Arrivals, e.First, e.Last, e.Peers = q.n, q.last-q.span(), q.last, l.peersOf(q)
+		}
+		out[k] = e
+	}
+	ticks := slices.Clone(l.queue)
+	slices.SortFunc(ticks, func(a, b *tick) int { return cmp.Compare(a.at, b.at) })
+	open := make([][]uint64, len(ids)) // starts and numbers of a tick's arrivals
+	for _, t := range ticks {
+		for k := range t.n {
+			f := t.arrival(k)
+			if f.flags&unattributable != 0 || some[f.owner/64%64]>>(f.owner%64)&1 == 0 {
+				continue
+			}
+			if n, ok := at[f.owner]; ok {
+				open[n] = append(open[n], uint64(f.start)<<32|uint64(k))
+			}
+		}
+		for n, list := range open {
+			if len(list) > 0 {
+				l.proceed(&out[n], t, list)
+				open[n] = list[:0]
+			}
+		}
+	}
+	return slices.DeleteFunc(out, func(e Episode) bool { return e.Arrivals == 0 || e.KeyHash == [16]byte{} })
+}
+
+// proceed adds the arrivals of an open tick to what is known of a question.
+func (l *Ledger) proceed(e *Episode, t *tick, list []uint64) {
+	slices.Sort(list)
+	for rest := list; len(rest) > 0; {
+		n := 1
+		for n < len(rest) && rest[n]>>32 == rest[0]>>32 {
+			n++
+		}
+		for _, x := range l.kept(t, rest[:n], func(*tick, uint64, uint64, fate) {}) {
+			f := t.arrival(uint32(x))
+			start := t.at*second + int64(f.start)
+			if e.Arrivals == 0 || start-e.Last > l.cfg.Horizon {
+				e.Arrivals, e.First, e.Peers = 0, start, nil
+			}
+			e.Arrivals++
+			e.Last, e.Dims.Peer = start, f.peer
+			if !slices.Contains(e.Peers, f.peer) {
+				e.Peers = append(e.Peers, f.peer)
+			}
+		}
+		rest = rest[n:]
+	}
+}
