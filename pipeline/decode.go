@@ -60,7 +60,7 @@ type decoder struct {
 	key     []byte
 	before  int64
 
-	live bool // a daemon's: late arrivals are kept apart
+	live bool // a daemon's: late arrivals are kept apart, and questions are drawn
 	line []byte
 	dead func(line []byte, reason string, at ingest.Ref)
 	mark int64 // its partition's watermark before the block
@@ -84,6 +84,7 @@ type shared struct {
 	latest     int64  // the largest log time that is not from the future
 	spare      chan *batch
 	discs      map[string]int // index into Entry.Extra, by route
+	lots       lots
 
 	offsetBlock int64 // see position.go
 }
@@ -378,6 +379,9 @@ func (d *decoder) attribute(e *accesslog.Entry, path []byte, dependency, route u
 		a.Originator = uint16(attr.OriginatorIndex) + 1
 	case keys.Claimed:
 		a.Originator = d.shared.claimedAt + uint16(attr.SchemeIndex)
+	}
+	if d.live {
+		a.Lot = d.shared.lots.draw(attr.Key, disc)
 	}
 	scheme := uint64(attr.SchemeIndex) + 1
 	a.Question.Key = mix(attr.Hash[0] + mix(dependency+scheme))

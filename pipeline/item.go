@@ -29,6 +29,7 @@ type item struct {
 	question             aggregate.ID
 	text                 uint32
 	flags                aggregate.Flags
+	lot                  aggregate.Lot
 	route, peer          uint16 // in the decoder's numbering
 	originator           uint16
 	retry                uint16 // see aggregate.PackRetry
@@ -50,7 +51,7 @@ func (p *part) add(a *aggregate.Arrival, peer uint16, before int64, key []byte) 
 	it := &p.items[len(p.items)-1]
 	it.start, it.log, it.duration, it.before = a.Start, a.Log, a.Duration, before
 	it.question = a.Question
-	it.text, it.flags = uint32(a.Text), a.Flags
+	it.text, it.flags, it.lot = uint32(a.Text), a.Flags, a.Lot
 	it.route, it.peer, it.originator, it.retry = a.Route, peer, a.Originator, aggregate.PackRetry(a.RetryAfter)
 	it.attempt, it.left = a.Attempt, a.AttemptsLeft
 	it.class, it.reason = a.Class, a.Reason
@@ -63,7 +64,7 @@ func (p *part) add(a *aggregate.Arrival, peer uint16, before int64, key []byte) 
 func (it *item) arrival(a *aggregate.Arrival, routes []uint16, peers []uint8) {
 	a.Start, a.Log, a.Duration, a.RetryAfter = it.start, it.log, it.duration, aggregate.UnpackRetry(it.retry)
 	a.Question = it.question
-	a.Text, a.Flags = uint64(it.text), it.flags
+	a.Text, a.Flags, a.Lot = uint64(it.text), it.flags, it.lot
 	a.Route, a.Peer, a.Originator = routes[it.route], peers[it.peer], it.originator
 	a.Attempt, a.AttemptsLeft = it.attempt, it.left
 	a.Class, a.Reason = it.class, it.reason

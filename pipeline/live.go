@@ -39,6 +39,8 @@ type Live struct {
 	scopes map[string]*scope
 	format []string // by source, once it is known
 
+	probe *probe
+
 	gauges map[routeName]*gauge // of dependencies and routes; of whoever takes pictures
 }
 
@@ -59,6 +61,9 @@ type LiveConfig struct {
 	DeadLetters []func(line []byte, reason string, from ingest.Partition, at ingest.Ref)
 	// Clock is the wall clock.
 	Clock func() time.Time
+	// StoreFrom is from how many arrivals on a question is stored by itself; 0: none
+	// is. One in aggregate.DrawnOneIn is in any case.
+	StoreFrom uint32
 	// MaxPending is how many rows may wait for the writer before reading stops.
 	MaxPending int
 	// MaxLive is how many questions are followed at once; of more, a part is. 0 is any
@@ -81,7 +86,7 @@ func NewLive(cfg LiveConfig) *Live {
 		cfg.MaxPending = 200_000 // of about 1 KiB
 	}
 	shared, extra := newShared(c, aggregate.Config{
-		Horizon: int64(c.Horizon), Lateness: int64(c.Lateness), Live: true,
+		Horizon: int64(c.Horizon), Lateness: int64(c.Lateness), Live: true, KeyHash: KeyHasher(c.Salt), Episodes: cfg.StoreFrom,
 		Views: []aggregate.View{{ByRoute: true, ByOriginator: true, Every: 1}, {ByRoute: true, ByPeer: true, Every: 1}},
 	})
 	shared.offsetBlock = cmp.Or(cfg.offsetBlock, offsetBlock)
@@ -92,6 +97,7 @@ func NewLive(cfg LiveConfig) *Live {
 	l := &Live{
 		cfg: &cfg, shared: shared, extra: extra, reg: newRegistry(readers, c.Routes.Max, c.Peers.Max),
 		decoders: make(chan *decoder, readers), scopes: map[string]*scope{}, gauges: map[routeName]*gauge{}, format: make([]string, len(c.Sources)),
+		probe: newProbe(c.Horizon, cfg.Clock),
 	}
 	for i := range readers {
 		own := *shared

@@ -25,6 +25,7 @@ import (
 type rowStore struct {
 	mu    sync.Mutex
 	rows  map[string]storedRow
+	asked askedStore
 	rules map[string]uint32
 	fail  func() (before, after bool)
 
@@ -45,7 +46,7 @@ type storedRow struct {
 }
 
 func newRowStore() *rowStore {
-	return &rowStore{rows: map[string]storedRow{}, rules: map[string]uint32{}}
+	return &rowStore{rows: map[string]storedRow{}, asked: askedStore{}, rules: map[string]uint32{}}
 }
 
 var errStore = errors.New("the store of this test fails")
@@ -73,6 +74,7 @@ func (s *rowStore) Write(_ context.Context, w *Written) error {
 		}
 		s.rows[id] = storedRow{r.At, r.Late, w.Rules, r.Version, r.Counts.Append(nil), r.ByPeer, r.Wide, names, r.Dependency}
 	}
+	s.asked.write(w)
 	if after {
 		return errStore
 	}
@@ -350,6 +352,7 @@ func disturbed(t *testing.T, seed uint64, how mood) {
 	quiet := &fleet{t: t, logs: logs, committed: slices.Clone(start), store: newRowStore()}
 	quiet.cfg = liveConfig(t, quiet.store)
 	quiet.cfg.offsetBlock = []int64{1, 4, 16}[r.IntN(3)]
+	quiet.cfg.StoreFrom = 1 + uint32(seed%2)
 	quiet.start()
 	time.Sleep(3 * time.Second)
 	for i := range logs {
@@ -361,7 +364,7 @@ func disturbed(t *testing.T, seed uint64, how mood) {
 
 	f := &fleet{t: t, logs: logs, committed: slices.Clone(start), store: newRowStore()}
 	f.cfg = liveConfig(t, f.store)
-	f.cfg.Parallel, f.cfg.offsetBlock = 1+r.IntN(3), quiet.cfg.offsetBlock
+	f.cfg.Parallel, f.cfg.offsetBlock, f.cfg.StoreFrom = 1+r.IntN(3), quiet.cfg.offsetBlock, quiet.cfg.StoreFrom
 	luck := rand.New(rand.NewPCG(seed, 42))
 	f.store.fail = func() (bool, bool) { return luck.IntN(6) == 0, luck.IntN(6) == 0 }
 	if idle {
@@ -403,6 +406,7 @@ func disturbed(t *testing.T, seed uint64, how mood) {
 	f.commit()
 	f.kill()
 	f.store.newest()
+	f.store.asked.once(t, f.cfg.Horizon)
 	if idle {
 		got, want := f.store.totals(t, end), quiet.store.totals(t, end)
 		if got.Arrivals != want.Arrivals || got.Success != want.Success || got.Answers != want.Answers || got.BusySeconds != want.BusySeconds {
@@ -411,6 +415,11 @@ func disturbed(t *testing.T, seed uint64, how mood) {
 		return
 	}
 	same(t, fmt.Sprintf("schedule %d, rows", seed), f.store.contents(end), want)
+	wanted := quiet.store.asked.contents(end, f.cfg.Horizon)
+	same(t, fmt.Sprintf("schedule %d, questions", seed), f.store.asked.contents(end, f.cfg.Horizon), wanted)
+	if strings.Count(wanted, "\n") < 3 {
+		t.Errorf("schedule %d: questions at rest are only\n%s", seed, wanted)
+	}
 
 	cfg := testConfig(t)
 	cfg.Horizon, cfg.Lateness, cfg.MaxFuture = quiet.cfg.Horizon, quiet.cfg.Lateness, quiet.cfg.MaxFuture

@@ -11,6 +11,8 @@ type liveShard struct {
 	ledger *aggregate.Ledger
 	jobs   chan *liveJob
 	done   chan struct{}
+
+	unranked int // beats before the worst questions are looked for again
 }
 
 // liveJob is a batch for every shard to take its part of, or a beat.
@@ -21,7 +23,8 @@ type liveJob struct {
 	mark   int64     // the partition's watermark before the batch
 	to     int64     // ticks before are to be closed
 	beat   bool
-	most   int // with a beat: questions that may be followed
+	most   int     // with a beat: questions that may be followed
+	find   *search // nothing but that
 	routes []uint16
 	peers  []uint8
 	left   atomic.Int32
@@ -39,6 +42,10 @@ func (sh *liveShard) work(s *scope, number int) {
 	defer close(sh.done)
 	var a aggregate.Arrival
 	for j := range sh.jobs {
+		if j.find != nil {
+			j.find.found <- sh.ledger.Find(j.find.keyHash)
+			continue
+		}
 		out := new(aggregate.Output)
 		var blocks []int64 // of out.Late
 		if j.batch != nil {
@@ -64,6 +71,7 @@ func (sh *liveShard) work(s *scope, number int) {
 		if j.beat {
 			sh.ledger.Bound(j.most)
 			sh.ledger.Live(out)
+			sh.rank(s, number)
 		}
 		if j.to != noTick {
 			sh.ledger.Close(j.to, out)

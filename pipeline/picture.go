@@ -49,6 +49,8 @@ type LiveDependency struct {
 	ClosedWindows []ClosedWindow // by WindowLengths
 	ClosedRoutes  []LivePart
 	PerQuestion   aggregate.Histogram // arrivals, of questions that are over
+	Worst         []Question          // those under way that came back most often, at most WorstPlaces
+	ScopeSplit    bool                // one question came in two scopes: repeats are missing
 }
 
 // LiveWindow is the live figures of the last seconds of log time, From up to To,
@@ -204,6 +206,8 @@ func (l *Live) Picture() *Picture {
 	}
 	spent, seconds := map[string]*sheet{}, map[routeName][]budget.Counts{}
 	totals := map[string]*sheet{}
+	worst := map[string][]Question{}
+	split := l.probe.splits()
 	for _, s := range l.all() {
 		s.mu.Lock()
 		if !s.picture(p) {
@@ -215,6 +219,7 @@ func (l *Live) Picture() *Picture {
 		}
 		addSheets(spent, s.windows, int64(l.cfg.Budget.Window), n)
 		l.addSeconds(seconds, s.windows, n)
+		s.worstOf(worst, n)
 		for route, c := range s.totals {
 			dep, name := n.Route(route)
 			if totals[dep] == nil {
@@ -236,8 +241,11 @@ func (l *Live) Picture() *Picture {
 			names[name] = true
 		}
 	}
+	for name := range worst {
+		names[name] = true
+	}
 	for _, name := range sortedKeys(names) {
-		d := LiveDependency{Name: name, ClosedWindows: recent[name]}
+		d := LiveDependency{Name: name, ClosedWindows: recent[name], Worst: worstFirst(worst[name]), ScopeSplit: split[name]}
 		for i, length := range WindowLengths {
 			x := windows[i][name]
 			if x == nil {

@@ -16,7 +16,7 @@ func newShared(c *Config, ledger aggregate.Config) (*shared, []string) {
 		ignorePath: map[string]bool{}, ignorePeer: map[string]bool{}, discs: map[string]int{},
 		deadlines: len(c.Peers.CallerTimeout) > 0, shardCount: c.Parallel,
 		latest: c.Now.Add(c.MaxFuture).UnixNano(), spare: make(chan *batch, 4*c.Parallel+4),
-		claimedAt: uint16(len(c.Keys.Originators())) + 1,
+		claimedAt: uint16(len(c.Keys.Originators())) + 1, lots: newLots(c.Salt),
 	}
 	for _, code := range c.Refused {
 		if code > 0 && code < len(s.refused) {

@@ -38,7 +38,9 @@ type scope struct {
 	warm     int64     // ticks from here on know all that was asked before
 	filed    map[int64]uint64
 	rows     map[int64]map[rowKey]*aggregate.Counts
-	pending  int // rows in rows
+	pending  int                   // rows in rows
+	episodes []aggregate.Episode   // questions that are over
+	worst    [][]aggregate.Episode // by shard, questions that are under way
 	late     map[lateKey]*lateRows
 	counted  []Range
 	windows  *windows
@@ -89,6 +91,7 @@ func newScope(l *Live, name string, shards int) *scope {
 	}
 	s.changed = sync.NewCond(&s.mu)
 	s.stats, s.closedBy = make([]aggregate.Stats, shards), slices.Repeat([]int64{noTick}, shards)
+	s.worst = make([][]aggregate.Episode, shards)
 	for range shards {
 		s.shards = append(s.shards, newLiveShard(s, l.cfg.share(shards)))
 	}
@@ -288,6 +291,8 @@ func (s *scope) take(shard int, j *liveJob, out *aggregate.Output, stats aggrega
 			s.pending++
 		}
 	}
+	s.takeEpisodes(out.Episodes)
+	s.compare(out.Sightings)
 	for i := range out.Late {
 		s.takeLate(&out.Late[i], lateKey{j.part.Name, blocks[i]})
 		if a := &out.Late[i]; s.recent.from != noTick && a.Tick >= s.recent.from {
@@ -352,7 +357,7 @@ func (s *scope) collect() *Written {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// What an earlier run has stored is final, though it is read again.
-	w := &Written{Scope: s.name, Rules: s.rules, Closed: max(s.closed, s.emitFrom), Counted: s.counted}
+	w := &Written{Scope: s.name, Rules: s.rules, Horizon: s.live.cfg.Horizon, Closed: max(s.closed, s.emitFrom), Counted: s.counted}
 	for at, rows := range s.rows {
 		if at >= s.closed {
 			continue
@@ -377,6 +382,7 @@ func (s *scope) collect() *Written {
 	if len(w.Rows) == 0 && w.Closed <= s.stored {
 		return nil
 	}
+	w.Questions = s.ended(w.Closed)
 	s.counted = nil
 	return w
 }
@@ -391,6 +397,7 @@ func (s *scope) done(w *Written) {
 			delete(s.rows, at)
 		}
 	}
+	s.dropEpisodes(w.Closed)
 	late := map[int64]uint64{}
 	for i := range w.Rows {
 		if r := &w.Rows[i]; r.Late != 0 {
@@ -499,12 +506,12 @@ func (s *scope) known(ctx context.Context) error {
 func (s *scope) room(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.pending < s.live.cfg.MaxPending {
+	if s.waiting() < s.live.cfg.MaxPending {
 		return nil
 	}
 	stop := context.AfterFunc(ctx, s.changed.Broadcast)
 	defer stop()
-	for s.pending >= s.live.cfg.MaxPending && ctx.Err() == nil {
+	for s.waiting() >= s.live.cfg.MaxPending && ctx.Err() == nil {
 		s.changed.Wait()
 	}
 	return ctx.Err()
@@ -561,4 +568,5 @@ func (s *scope) stop() {
 		<-sh.done
 	}
 	s.shards = nil
+	s.live.probe.forget(s.name)
 }

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"time"
 
 	"github.com/targetside/auditor/aggregate"
 )
@@ -24,6 +25,9 @@ type Written struct {
 	// Closed is the tick before which there will be no more rows but late ones.
 	Closed  int64
 	Counted []Range
+	// Questions are over; Horizon is the silence after which one is.
+	Questions []Question
+	Horizon   time.Duration
 }
 
 // Row is one tick of a route and an originator or peer.
