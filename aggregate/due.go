@@ -55,7 +55,11 @@ func (l *Ledger) endPeers(t *tick) {
 			continue
 		}
 		l.endPeer(q, r, t.at)
-		l.arena.removeRecord(q, r)
+		if l.cfg.shows() && !l.arena.seenOf(q, cameBy, d.peer).ok() {
+			r.become(cameBy)
+		} else {
+			l.arena.removeRecord(q, r)
+		}
 	}
 }
 

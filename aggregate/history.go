@@ -96,6 +96,7 @@ const (
 	seenLeft              // value: a carried budget
 	seenSuccess
 	seenFailed // the question's first arrival had failed; value: the peer
+	cameBy     // value: a peer by which it came a horizon ago or longer; see shown.go
 )
 
 // A record of seen has two words. The first holds property, value, one byte more
@@ -118,6 +119,9 @@ func (r record) tick(now int64) int64 { return tickOf(now - ago(now, r.stamp())*
 func (r record) set(p property, value, more uint8, start int64) {
 	r.w[0] = uint64(p)<<56 | uint64(value)<<48 | uint64(more)<<timeBits | stamp(start)
 }
+
+// become makes it a record of another property, with the same value.
+func (r record) become(p property) { r.w[0] = uint64(p)<<56 | r.w[0]&(1<<56-1) }
 
 func (r record) setCounts(count, ordinal uint32) { r.w[1] = uint64(count)<<32 | uint64(ordinal) }
 

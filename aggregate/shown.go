@@ -1,5 +1,7 @@
 package aggregate
 
+import "slices"
+
 // A daemon shows and stores single questions, under the hash of their key. A
 // ledger gets the key's text with each arrival and keeps no text, so it takes the
 // hash when a question comes back, or at its first arrival if even that is wanted.
@@ -85,7 +87,7 @@ func (l *Ledger) keepOver(i uint32, q *question, now int64) {
 	}
 	s := l.shownAs(i)
 	wanted := s.lot.Drawn() || l.cfg.Episodes > 0 && q.n >= l.cfg.Episodes
-	if s.keyHash == [16]byte{} || !wanted {
+	if s.keyHash == [16]byte{} || !wanted || l.weight(q.id) == 0 { // with none its beginning was not followed
 		return
 	}
 	l.over = append(l.over, Episode{
@@ -95,14 +97,13 @@ func (l *Ledger) keepOver(i uint32, q *question, now int64) {
 }
 
 // peersOf are the peers that a question's episode came by.
-func (l *Ledger) peersOf(q *question) (peers []uint8) {
+func (l *Ledger) peersOf(q *question) []uint8 {
+	peers := []uint8{q.peer}
 	for w := l.arena.records(q); len(w) > 0; w = w[2:] {
-		if r := (record{w[:2]}); r.property() == seenPeer {
+		r := record{w[:2]}
+		if p := r.property(); (p == seenPeer || p == cameBy) && !slices.Contains(peers, r.value()) {
 			peers = append(peers, r.value())
 		}
-	}
-	if peers == nil {
-		peers = append(peers, q.peer)
 	}
 	return peers
 }

@@ -72,7 +72,8 @@ func (l *Ledger) Find(keyHash [16]byte) []Episode {
 }
 
 // soFar describes questions as closing every tick would find them. One without an
-// arrival, or whose hash is not known, is left out.
+// arrival, whose hash is not known, or whose beginning may not have been followed, is
+// left out.
 func (l *Ledger) soFar(ids []uint32) []Episode {
 	if len(ids) == 0 {
 		return nil
@@ -110,7 +111,14 @@ func (l *Ledger) soFar(ids []uint32) []Episode {
 			}
 		}
 	}
-	return slices.DeleteFunc(out, func(e Episode) bool { return e.Arrivals == 0 || e.KeyHash == [16]byte{} })
+	k := l.exponent(max(l.sampler.newest, l.closed))
+	kept := out[:0]
+	for n, e := range out {
+		if e.Arrivals > 0 && e.KeyHash != [16]byte{} && l.table.at(ids[n]).id.level() >= k {
+			kept = append(kept, e)
+		}
+	}
+	return kept
 }
 
 // proceed adds the arrivals of an open tick to what is known of a question.
