@@ -2,12 +2,13 @@ package store
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"maps"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/targetside/auditor/aggregate"
 )
 
 // Memory is a store that lasts as long as its process. It keeps the contract in
@@ -21,21 +22,28 @@ type Memory struct {
 	states    map[string]*state
 	rules     map[string]uint32 // taken
 	questions map[questionID]Question
+	splits    map[splitID]bool
 	counted   map[string][]Range
 	positions map[string][]byte
 }
 
 type questionID struct {
 	keyHash                  [16]byte
+	lot                      aggregate.Lot
 	scope, dependency, route string
-	first                    int64
+	last                     int64
+}
+
+type splitID struct {
+	dependency string
+	at         int64
 }
 
 // NewMemory returns an empty store.
 func NewMemory() *Memory {
 	m := &Memory{
 		ids: map[series]int64{}, names: make([]series, 1), states: map[string]*state{}, rules: map[string]uint32{},
-		questions: map[questionID]Question{}, counted: map[string][]Range{}, positions: map[string][]byte{},
+		questions: map[questionID]Question{}, splits: map[splitID]bool{}, counted: map[string][]Range{}, positions: map[string][]byte{},
 	}
 	for i := range m.rows {
 		m.rows[i] = map[int64]map[key]value{}
@@ -133,17 +141,50 @@ func (m *Memory) keys(level int, from, to int64, match func(key) bool) []key {
 // Questions implements Store.
 func (m *Memory) Questions(ctx context.Context, keyHash [16]byte, limit int) (out []Question, err error) {
 	err = m.do(ctx, func() error {
-		for id, q := range m.questions {
-			if id.keyHash == keyHash {
-				q.Peers = slices.Clone(q.Peers)
-				out = append(out, q)
+		out = m.asked(func(q *Question) bool { return q.KeyHash == keyHash })
+		slices.SortFunc(out, latest)
+		out = out[:min(len(out), max(limit, 0))]
+		return nil
+	})
+	return out, err
+}
+
+// WorstQuestions implements Store.
+func (m *Memory) WorstQuestions(ctx context.Context, q QuestionQuery) (out []Question, err error) {
+	err = m.do(ctx, func() error {
+		out = m.asked(func(x *Question) bool { return !x.Last.Before(q.From) && x.Last.Before(q.To) })
+		if len(out) > maxLooked {
+			out = nil
+			return tooManyQuestions()
+		}
+		out = slices.DeleteFunc(out, func(x Question) bool { return !q.matches(&x) })
+		slices.SortFunc(out, worse)
+		out = out[:min(len(out), max(q.Limit, 0))]
+		return nil
+	})
+	return out, err
+}
+
+func (m *Memory) asked(match func(*Question) bool) (out []Question) {
+	for _, q := range m.questions {
+		if match(&q) {
+			q.Peers = slices.Clone(q.Peers)
+			out = append(out, q)
+		}
+	}
+	return out
+}
+
+// Splits implements Store.
+func (m *Memory) Splits(ctx context.Context, from, to int64) (out []string, err error) {
+	err = m.do(ctx, func() error {
+		for s := range m.splits {
+			if s.at >= floor(from, splitEvery) && s.at < to {
+				out = append(out, s.dependency)
 			}
 		}
-		slices.SortFunc(out, func(a, b Question) int {
-			return cmp.Or(b.Last.Compare(a.Last), b.First.Compare(a.First), cmp.Compare(a.Scope, b.Scope),
-				cmp.Compare(a.Dependency, b.Dependency), cmp.Compare(a.Route, b.Route))
-		})
-		out = out[:min(len(out), max(limit, 0))]
+		slices.Sort(out)
+		out = slices.Compact(out)
 		return nil
 	})
 	return out, err
@@ -229,6 +270,9 @@ func (m *Memory) Expire(ctx context.Context, now time.Time, retention map[Resolu
 		}
 		maps.DeleteFunc(m.questions, func(_ questionID, q Question) bool {
 			return ends[questionLevel] != never && q.Last.UnixNano() < ends[questionLevel]*int64(time.Second)
+		})
+		maps.DeleteFunc(m.splits, func(s splitID, _ bool) bool {
+			return ends[questionLevel] != never && s.at < ends[questionLevel]-splitEvery
 		})
 		return nil
 	})

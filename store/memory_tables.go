@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"time"
 )
 
 // memoryTables are the tables of a Memory whose lock is held. Nothing that is
@@ -147,13 +148,28 @@ func (t memoryTables) report(level int, keys []key, each func(key, *value) error
 }
 
 func (t memoryTables) question(q *Question) error {
-	id := questionID{q.KeyHash, q.Scope, q.Dependency, q.Route, q.First.UnixNano()}
-	if was, ok := t.m.questions[id]; ok && cmp.Or(cmp.Compare(q.Arrivals, was.Arrivals), q.Last.Compare(was.Last)) <= 0 {
+	id := questionID{q.KeyHash, q.Lot, q.Scope, q.Dependency, q.Route, q.Last.UnixNano()}
+	if was, ok := t.m.questions[id]; ok && q.Arrivals <= was.Arrivals {
 		return nil
 	}
 	own := *q
 	own.First, own.Last, own.Peers = q.First.UTC().Round(0), q.Last.UTC().Round(0), slices.Clone(q.Peers)
 	t.m.questions[id] = own
+	return nil
+}
+
+func (t memoryTables) elsewhere(q *Question, within time.Duration) (bool, error) {
+	for _, x := range t.m.questions {
+		if x.KeyHash == q.KeyHash && x.Dependency == q.Dependency && x.Route == q.Route && x.Lot == q.Lot && x.Scope != q.Scope &&
+			!x.Last.Before(q.First.Add(-within)) && !x.First.After(q.Last.Add(within)) && !x.Last.Equal(q.Last) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func (t memoryTables) split(dependency string, at int64) error {
+	t.m.splits[splitID{dependency, at}] = true
 	return nil
 }
 

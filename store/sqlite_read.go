@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
-	"time"
 )
 
 // view runs reads that see the file at one moment.
@@ -187,28 +186,6 @@ func (s *sqlite) Closed(ctx context.Context) (out map[string]int64, err error) {
 	err = s.view(ctx, func(tx *sql.Tx) error {
 		out, err = closedTicks(ctx, tx)
 		return err
-	})
-	return out, s.explain("read", err)
-}
-
-// Questions implements Store.
-func (s *sqlite) Questions(ctx context.Context, keyHash [16]byte, limit int) ([]Question, error) {
-	var out []Question
-	err := s.view(ctx, func(tx *sql.Tx) error {
-		return each(ctx, tx, "SELECT c.text, d.text, r.text, o.text, q.peers, q.first, q.last, q.arrivals FROM questions q "+
-			"JOIN texts c ON c.id = q.scope JOIN texts d ON d.id = q.dependency JOIN texts r ON r.id = q.route JOIN texts o ON o.id = q.originator "+
-			"WHERE q.key_hash = ? ORDER BY q.last DESC, q.first DESC, c.text, d.text, r.text LIMIT ?", []any{keyHash[:], max(limit, 0)},
-			func(scan scanner) error {
-				q := Question{KeyHash: keyHash}
-				var peers []byte
-				var first, last int64
-				if err := scan(&q.Scope, &q.Dependency, &q.Route, &q.Originator, &peers, &first, &last, &q.Arrivals); err != nil {
-					return err
-				}
-				q.First, q.Last = time.Unix(0, first).UTC(), time.Unix(0, last).UTC()
-				out = append(out, q)
-				return json.Unmarshal(peers, &out[len(out)-1].Peers)
-			})
 	})
 	return out, s.explain("read", err)
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"database/sql"
-	"encoding/json"
 	"errors"
 )
 
@@ -194,30 +193,6 @@ func (t *transaction) report(text string, each func(key, *value) error, args ...
 		v.version, v.counts = uint64(version), counts
 		return each(k, &v)
 	})
-}
-
-func (t *transaction) question(q *Question) error {
-	args := []any{q.KeyHash[:]}
-	for _, s := range [...]string{q.Scope, q.Dependency, q.Route} {
-		id, err := t.text(s)
-		if err != nil {
-			return err
-		}
-		args = append(args, id)
-	}
-	originator, err := t.text(q.Originator)
-	if err != nil {
-		return err
-	}
-	peers, err := json.Marshal(q.Peers)
-	if err != nil {
-		return err
-	}
-	args = append(args, q.First.UnixNano(), q.Last.UnixNano(), q.Arrivals, originator, string(peers))
-	return t.exec("INSERT INTO questions (key_hash, scope, dependency, route, first, last, arrivals, originator, peers) "+
-		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key_hash, scope, dependency, route, first) DO UPDATE SET last = excluded.last, "+
-		"arrivals = excluded.arrivals, originator = excluded.originator, peers = excluded.peers "+
-		"WHERE (excluded.arrivals, excluded.last) > (arrivals, last)", args...)
 }
 
 func (t *transaction) count(r Range) error {

@@ -88,11 +88,7 @@ func (s *sqlite) Expire(ctx context.Context, now time.Time, retention map[Resolu
 		}
 	}
 	if end := ends[questionLevel]; end != never {
-		err := s.chunks(ctx, func(t *transaction) (int64, error) {
-			return t.change("DELETE FROM questions WHERE (key_hash, scope, dependency, route, first) IN "+
-				"(SELECT key_hash, scope, dependency, route, first FROM questions WHERE last < ? ORDER BY last LIMIT ?)", end*int64(time.Second), expireRows)
-		})
-		if err != nil {
+		if err := s.expireQuestions(ctx, end); err != nil {
 			return err
 		}
 	}

@@ -81,18 +81,6 @@ type Range struct {
 	From, To  int64
 }
 
-// Question is a question stored by itself, under the hash of its key.
-type Question struct {
-	KeyHash     [16]byte
-	Scope       string
-	Dependency  string
-	Route       string
-	Originator  string
-	Peers       []string
-	First, Last time.Time
-	Arrivals    uint32
-}
-
 // Write is what one scope found, to be stored together.
 type Write struct {
 	Scope string
@@ -117,6 +105,9 @@ type Write struct {
 	Closed    int64
 	Counted   []Range
 	Questions []Question
+	// Horizon is the silence after which a question is over. With it, questions that
+	// are drawn are compared over scopes; see Store.Splits.
+	Horizon time.Duration
 }
 
 // Query asks for the rows of a family from From up to To, not included, both
@@ -142,6 +133,13 @@ type Store interface {
 	Rows(ctx context.Context, q Query) ([]Row, error)
 	// Questions returns what is known of a key, the latest first, at most limit.
 	Questions(ctx context.Context, keyHash [16]byte, limit int) ([]Question, error)
+	// WorstQuestions returns those with the most arrivals, the most first; of equals
+	// the one first that came last earlier. A range in which there are too many to
+	// look through is ErrTooMany.
+	WorstQuestions(ctx context.Context, q QuestionQuery) ([]Question, error)
+	// Splits returns the dependencies, by name, of which one question was stored in
+	// two scopes, having come last in one of the minutes of a range of Unix seconds.
+	Splits(ctx context.Context, from, to int64) ([]string, error)
 	// Counted returns what was counted of a partition, as few ranges as can be,
 	// in order.
 	Counted(ctx context.Context, partition string) ([]Range, error)
@@ -154,8 +152,8 @@ type Store interface {
 	Load(ctx context.Context, name string) ([]byte, error)
 	Save(ctx context.Context, name string, state []byte) error
 	// Expire deletes what is older than its retention; what has none stays.
-	// Questions, and late rows of ticks, have that of TenSeconds: a late row may
-	// come for as long, and the roll-ups that it falls in are then made anew of all
+	// Questions and splits, and late rows of ticks, have that of TenSeconds: a late
+	// row may come for as long, and the roll-ups that it falls in are then made anew of all
 	// late ticks of theirs. Rows of buckets that are not closed stay until they are,
 	// or are older than rows of hours.
 	Expire(ctx context.Context, now time.Time, retention map[Resolution]time.Duration) error

@@ -1,6 +1,10 @@
 package store
 
-import "github.com/targetside/auditor/aggregate"
+import (
+	"time"
+
+	"github.com/targetside/auditor/aggregate"
+)
 
 // series is everything that names a row but its time and late block.
 type series struct {
@@ -78,5 +82,10 @@ type tables interface {
 	rowsOf(level int, series, part, from, to int64, each func(key, *value) error) error
 
 	question(q *Question) error
+	// elsewhere says whether another scope has stored an episode of a question within
+	// some time of this one, and with another last arrival.
+	elsewhere(q *Question, within time.Duration) (bool, error)
+	// split notes that one question of a dependency is in two scopes.
+	split(dependency string, at int64) error
 	count(r Range) error
 }

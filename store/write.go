@@ -23,12 +23,9 @@ func (w *Write) check() error {
 			return fmt.Errorf("store: counted offsets %d to %d of %s are no range", r.From, r.To, r.Partition)
 		}
 	}
-	for _, q := range w.Questions {
-		if q.Scope != w.Scope {
-			return fmt.Errorf("store: a question of scope %q in a write of scope %q", q.Scope, w.Scope)
-		}
-		if q.First.IsZero() || q.Last.Before(q.First) {
-			return fmt.Errorf("store: a question from %v to %v", q.First, q.Last)
+	for i := range w.Questions {
+		if err := w.Questions[i].check(w); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -98,7 +95,7 @@ func apply(t tables, w *Write) error {
 		}
 	}
 	for i := range w.Questions {
-		if err := t.question(&w.Questions[i]); err != nil {
+		if err := p.question(&w.Questions[i]); err != nil {
 			return err
 		}
 	}

@@ -100,50 +100,6 @@ func (s *suite) ranges() {
 	counted(want...)
 }
 
-func (s *suite) questions() {
-	first := time.Unix(base, 123456789).UTC()
-	q := store.Question{
-		KeyHash: [16]byte{1, 0, 255}, Scope: "s", Dependency: "seats", Route: "GET /", Originator: "web", Peers: []string{"a", `b"`},
-		First: first, Last: first.Add(5 * time.Second), Arrivals: 3,
-	}
-	other, later, more, fewer := q, q, q, q
-	other.Route = "POST /"
-	later.First, later.Last = first.Add(time.Hour), first.Add(time.Hour)
-	more.Arrivals, more.Last, more.Peers = 9, first.Add(20*time.Second), []string{"a"}
-	fewer.Arrivals, fewer.Last = 2, first.Add(60*time.Second)
-	add := func(list ...store.Question) {
-		w := write(1, 0)
-		w.Questions = list
-		s.write(w)
-	}
-	check := func(limit int, want ...store.Question) {
-		s.Helper()
-		got, err := s.store.Questions(ctx, q.KeyHash, limit)
-		if err != nil || len(got) != len(want) || len(want) > 0 && !reflect.DeepEqual(got, want) {
-			s.Errorf("questions are\n%+v, %v; want\n%+v", got, err, want)
-		}
-	}
-	check(10)
-	add(q)
-	add(q, q)
-	check(10, q)
-	add(more)
-	add(fewer)
-	add(q)
-	check(10, more)
-	add(other, later)
-	check(10, later, more, other)
-	check(2, later, more)
-	check(0)
-	if got, err := s.store.Questions(ctx, [16]byte{2}, 10); err != nil || len(got) != 0 {
-		s.Errorf("an unknown key gives %v, %v", got, err)
-	}
-	s.expire(base + 24*3600 + 15)
-	check(10, later, more)
-	s.expire(base + 26*3600)
-	check(10)
-}
-
 func (s *suite) nextRules() {
 	take := func(scope string, want uint32) {
 		s.Helper()
@@ -368,8 +324,10 @@ func (s *suite) cancelled() {
 	_, err4 := s.store.Closed(gone)
 	_, err5 := s.store.NextRules(gone, "s")
 	_, err6 := s.store.Load(gone, "a")
+	_, err7 := s.store.WorstQuestions(gone, store.QuestionQuery{})
+	_, err8 := s.store.Splits(gone, 0, 1)
 	for i, err := range []error{
-		err1, err2, err3, err4, err5, err6, s.store.Save(gone, "a", nil), s.store.Check(gone),
+		err1, err2, err3, err4, err5, err6, err7, err8, s.store.Save(gone, "a", nil), s.store.Check(gone),
 		s.store.Expire(gone, time.Unix(base, 0), retention), s.store.Write(gone, write(1, base, row(base, "web", 1, 1, 1))),
 	} {
 		if !errors.Is(err, context.Canceled) {

@@ -43,6 +43,8 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"closed ticks", (*suite).closedTicks},
 		{"counted ranges", (*suite).ranges},
 		{"questions", (*suite).questions},
+		{"the worst questions of a range", (*suite).worstQuestions},
+		{"questions in two scopes", (*suite).splits},
 		{"rules are taken once", (*suite).nextRules},
 		{"positions", (*suite).positions},
 		{"limits", (*suite).limits},
