@@ -28,6 +28,7 @@ func targets() map[string]string {
 		"top_route":      "/api/v1/top?by=route&sort=seconds&window=1m&dependency=inventory",
 		"top_originator": "/api/v1/top?by=originator&limit=1",
 		"top_question":   "/api/v1/top?by=question",
+		"top_asked":      "/api/v1/top?by=question&from=-2h&to=-30m&originator=web",
 		"top_stored":     "/api/v1/top?by=peer&from=-2h&to=-1h&route=x",
 		"question_text":  "/api/v1/questions/qk1.web.a.secret%2F1",
 		"question_hash":  "/api/v1/questions/" + hex.EncodeToString(hash[:]) + "?limit=5",

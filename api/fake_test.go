@@ -20,6 +20,7 @@ type fake struct {
 	mu        sync.Mutex
 	snap      *Snapshot
 	asked     []RangeQuery
+	worst     []WorstQuery
 	answer    *Range
 	questions map[[16]byte][]Question
 	err       error
@@ -50,6 +51,13 @@ func (f *fake) Range(ctx context.Context, q RangeQuery) (*Range, error) {
 
 func (f *fake) Questions(_ context.Context, hash [16]byte, limit int) ([]Question, error) {
 	return f.questions[hash], f.err
+}
+
+func (f *fake) WorstQuestions(_ context.Context, q WorstQuery) ([]Question, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.worst = append(f.worst, q)
+	return f.snap.Dependencies[0].Worst[1:], f.err
 }
 
 func (f *fake) HashKey(text string) [16]byte {

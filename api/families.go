@@ -32,7 +32,7 @@ type families struct {
 	loadFactor, amplification, declaredWorst     *family
 	coverage, readShare, visibility              *family
 	consumed, exhaustsIn                         *family
-	live, sampling                               *family
+	live, sampling, split                        *family
 	records, quarantined, duplicates, late, gaps *family
 	lag, watermark                               *family
 	storeWrite, build                            *family
@@ -66,6 +66,7 @@ func newFamilies() *families {
 		exhaustsIn:    gauge("auditor_retry_budget_exhausts_in_seconds", "Time until the retry budget is spent at the present slope.", "dependency", "model"),
 		live:          gauge("auditor_live_questions", "Questions that are remembered."),
 		sampling:      gauge("auditor_sampling_ratio", "Share of questions that is followed.", "dependency"),
+		split:         gauge("auditor_scope_split", "1 if one question was seen in two scopes, so that repeats are missing.", "dependency"),
 
 		records:     counter("auditor_records_total", "Records read, by outcome: counted, ignored, duplicate or quarantined.", "source", "outcome"),
 		quarantined: counter("auditor_quarantined_records_total", "Records that could not be read, by reason.", "source", "reason"),
@@ -83,7 +84,7 @@ func (f *families) all() []*family {
 	return []*family{
 		f.arrivals, f.unattributable, f.originals, f.repeats, f.responses, f.good, f.deadAnswers, f.deadSeconds, f.busySeconds,
 		f.repeatSeconds, f.retryAsked, f.retryEarly, f.stale, f.violations, f.perQuestion, f.loadFactor, f.amplification,
-		f.declaredWorst, f.coverage, f.readShare, f.visibility, f.consumed, f.exhaustsIn, f.live, f.sampling, f.records,
+		f.declaredWorst, f.coverage, f.readShare, f.visibility, f.consumed, f.exhaustsIn, f.live, f.sampling, f.split, f.records,
 		f.quarantined, f.duplicates, f.late, f.gaps, f.lag, f.watermark, f.storeWrite, f.build,
 	}
 }

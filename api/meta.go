@@ -27,6 +27,7 @@ type Meta struct {
 	Warming       bool      `json:"warming"`
 	Sampling      *Sampling `json:"sampling"` // null: every question is followed
 	ScopeSplit    bool      `json:"scope_split"`
+	ScopeSplitIn  []string  `json:"scope_split_in"` // dependencies; null if none is
 }
 
 // Sampling says what share of questions is followed. Sums are weighted already.
@@ -71,7 +72,9 @@ func liveMeta(s *Snapshot, deps []*Dependency) Meta {
 		}
 		bits = max(bits, d.SampleBits)
 		m.Warming = m.Warming || d.Warming
-		m.ScopeSplit = m.ScopeSplit || d.ScopeSplit
+		if d.ScopeSplit {
+			m.ScopeSplit, m.ScopeSplitIn = true, append(m.ScopeSplitIn, d.Name)
+		}
 	}
 	m.Coverage = aggregate.Share(sums.attributable(), sums.Arrivals)
 	m.CoverageVerified = aggregate.Share(sums.Verified, sums.Arrivals)
@@ -94,7 +97,8 @@ func rangeMeta(s *Snapshot, r *Range, to time.Time) Meta {
 		Provisional:      to.After(r.CompleteUntil),
 		Warming:          r.Warming,
 		Sampling:         sampling(r.SampleBits, t.Variance),
-		ScopeSplit:       r.ScopeSplit,
+		ScopeSplit:       len(r.ScopeSplitIn) > 0,
+		ScopeSplitIn:     r.ScopeSplitIn,
 	}
 }
 

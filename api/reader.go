@@ -26,6 +26,10 @@ type Reader interface {
 	// are those of Range.
 	Questions(ctx context.Context, keyHash [16]byte, limit int) ([]Question, error)
 
+	// WorstQuestions returns the stored questions with the most arrivals of those that
+	// came last in a range, the most first. The errors are those of Range.
+	WorstQuestions(ctx context.Context, q WorstQuery) ([]Question, error)
+
 	// HashKey returns the hash under which a key with this text is kept. The text
 	// is neither kept nor logged.
 	HashKey(text string) [16]byte
@@ -105,7 +109,7 @@ type Dependency struct {
 	// Budgets are the newest readings, of the dependency (Route is empty) and of
 	// routes that have a budget of their own.
 	Budgets []Budget
-	// Worst are the questions with the most arrivals within the longest window,
+	// Worst are the questions under way that came back and have the most arrivals,
 	// the most first, at most 100.
 	Worst []Question
 	// Closed counts closed ticks since the process began. Nothing in it ever goes
@@ -299,6 +303,13 @@ type RangeQuery struct {
 	MaxSeries int
 }
 
+// WorstQuery asks for the questions that came last from From up to To, not included.
+type WorstQuery struct {
+	From, To                      time.Time
+	Dependency, Route, Originator string // empty is all
+	Limit                         int
+}
+
 // Range is the answer to a RangeQuery.
 type Range struct {
 	Series  []Series
@@ -312,7 +323,9 @@ type Range struct {
 	// Warming says that a part of the range was counted while warming.
 	Warming    bool
 	SampleBits int // the most of any row
-	ScopeSplit bool
+	// ScopeSplitIn are the dependencies, by name, of which one question was seen in
+	// two scopes in the range; nil if there is none.
+	ScopeSplitIn []string
 }
 
 // Series is the points of one dependency, or of one part of it.

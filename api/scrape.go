@@ -87,6 +87,11 @@ func (x *scrape) route(dep, route string, s *Sums) {
 // gauges exports the gauges of a dependency.
 func (x *scrape) gauges(dep string, d *Dependency) {
 	x.put(x.sampling, math.Ldexp(1, -max(0, d.SampleBits)), dep)
+	split := 0.0
+	if d.ScopeSplit {
+		split = 1
+	}
+	x.put(x.split, split, dep)
 	x.ratio(x.readShare, d.ReadShare, dep)
 	for i := range d.Windows {
 		w := &d.Windows[i]

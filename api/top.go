@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"context"
 	"encoding/hex"
 	"math"
 	"net/http"
@@ -126,8 +127,8 @@ func (s *Server) topLive(snap *Snapshot, p *params, sort string, limit int, wind
 			p.fault(name, clip(v)+" of a live window", "it with from or to: live parts are not split further")
 		}
 	}
-	if by == byQuestion && sort == sortSeconds {
-		p.fault("sort", `"seconds" beside by=question`, "excess: the time of single questions is not kept")
+	if by == byQuestion {
+		p.noSeconds(sort)
 	}
 	a := topAnswer{Meta: liveMeta(snap, deps), By: by, Sort: sort, Window: &window, Parts: []topPart{}, Questions: []questionAnswer{}}
 	var lengths []string
@@ -195,18 +196,25 @@ func (s *Snapshot) livePart(by By, dependency string, x *Part, w *Window) topPar
 const topParts = 2000
 
 func (s *Server) topStored(r *http.Request, snap *Snapshot, p *params, sort string, limit int) (any, error) {
-	if p.values["by"] == byQuestion {
-		p.fault("by", `"question" beside from or to`, "a live window: questions are stored by key and not by size")
-		p.values["by"] = string(ByPeer)
-	}
-	q := p.split("", string(ByPeer), string(ByOriginator), string(ByRoute))
+	q := p.split("", string(ByPeer), string(ByOriginator), string(ByRoute), byQuestion)
 	x := p.span(snap.At, s.retention)
+	single := q.By == byQuestion
+	if single {
+		p.noSeconds(sort)
+		if q.Peer != "" {
+			p.fault("peer", "it beside by=question", "dependency, route or originator: a question comes by several peers")
+		}
+		q.By = ByDependency
+	}
 	if err := p.err(); err != nil {
 		return nil, err
 	}
 	q.From, q.To = align(x.from, x.to, x.resolution)
 	q.Resolution, q.MaxSeries = x.resolution, topParts
 	found, err := s.read(r.Context(), q)
+	if err == nil && single {
+		return s.worstStored(r.Context(), snap, found, q, limit)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -228,6 +236,36 @@ func (s *Server) topStored(r *http.Request, snap *Snapshot, p *params, sort stri
 	}
 	a.order(sort, limit)
 	a.LeftOut += found.LeftOut
+	return a, nil
+}
+
+// noSeconds refuses to sort questions by what is not known of them.
+func (p *params) noSeconds(sort string) {
+	if sort == sortSeconds {
+		p.fault("sort", `"seconds" beside by=question`, "excess: the time of single questions is not kept")
+	}
+}
+
+// topQuestions bounds the stored questions among which left_out counts.
+const topQuestions = 1000
+
+// worstStored lists the stored questions that came last in a range. What is said of
+// the range as a whole is of all its arrivals.
+func (s *Server) worstStored(ctx context.Context, snap *Snapshot, whole *Range, q RangeQuery, limit int) (any, error) {
+	found, err := s.reader.WorstQuestions(ctx, WorstQuery{
+		From: q.From, To: q.To, Dependency: q.Dependency, Route: q.Route, Originator: q.Originator, Limit: topQuestions,
+	})
+	if err != nil {
+		return nil, err
+	}
+	a := topAnswer{
+		Meta: rangeMeta(snap, whole, q.To), By: byQuestion, Sort: sortExcess, From: instant(q.From), To: instant(q.To),
+		Parts: []topPart{}, Questions: []questionAnswer{},
+	}
+	for i := range found {
+		a.Questions = append(a.Questions, snap.question(&found[i]))
+	}
+	a.order(sortExcess, limit)
 	return a, nil
 }
 

@@ -122,7 +122,7 @@ func newDaemon(ctx context.Context, l *loaded, log *slog.Logger, now func() time
 	}
 	d.live = pipeline.NewLive(pipeline.LiveConfig{
 		Config: c, Idle: l.Time.Idle, Keyed: keyed, Parts: parts, Writer: rows, Log: log, Clock: now, DeadLetters: letters,
-		MaxLive: l.Ledger.MaxLiveQuestions,
+		MaxLive: l.Ledger.MaxLiveQuestions, StoreFrom: storeFrom[l.Store.Questions],
 	})
 	d.reader = newReader(d, rows, c.Salt)
 	options, err := l.apiOptions(log)
@@ -160,6 +160,7 @@ func (d *daemon) run(ctx context.Context) error {
 	var counters, sources sync.WaitGroup
 	counters.Go(func() { d.live.Run(counting) })
 	counters.Go(func() { d.reader.run(counting) })
+	counters.Go(func() { d.reader.splits.watch(counting, d.store, d.reader.newest) })
 	counters.Go(func() { d.expire(counting) })
 	counters.Go(func() { d.watch.run(counting) })
 	serving := make(chan error, 1)

@@ -50,6 +50,9 @@ func (r *reader) Range(ctx context.Context, q api.RangeQuery) (*api.Range, error
 		return nil, unavailable(err)
 	}
 	rows = withOpen(rows, open, ask)
+	if out.ScopeSplitIn, err = r.splitIn(ctx, &q); err != nil {
+		return nil, unavailable(err)
+	}
 	snap := r.Snapshot()
 	var share aggregate.Figure
 	for i := range snap.Dependencies {

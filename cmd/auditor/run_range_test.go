@@ -26,6 +26,8 @@ func (s *busyStore) Closed(context.Context) (map[string]int64, error) {
 	return map[string]int64{"all": s.closed}, nil
 }
 
+func (s *busyStore) Splits(context.Context, int64, int64) ([]string, error) { return nil, nil }
+
 // An answer never says that it is complete up to a moment behind its rows, though
 // rows are written while it is made.
 func TestRangeIsAsCompleteAsItSays(t *testing.T) {

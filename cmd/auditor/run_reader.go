@@ -21,6 +21,7 @@ type reader struct {
 	hash     func([]byte) [16]byte
 	snapshot atomic.Pointer[api.Snapshot]
 	fixed    api.Snapshot // what does not change
+	splits   splits
 }
 
 func newReader(d *daemon, rows *rowWriter, salt []byte) *reader {
@@ -55,22 +56,6 @@ func (r *reader) Snapshot() *api.Snapshot { return r.snapshot.Load() }
 // HashKey implements api.Reader.
 func (r *reader) HashKey(text string) [16]byte { return r.hash([]byte(text)) }
 
-// Questions implements api.Reader.
-func (r *reader) Questions(ctx context.Context, keyHash [16]byte, limit int) ([]api.Question, error) {
-	found, err := r.d.store.Questions(ctx, keyHash, limit)
-	if err != nil {
-		return nil, unavailable(err)
-	}
-	var out []api.Question
-	for _, q := range found {
-		out = append(out, api.Question{
-			KeyHash: q.KeyHash, Dependency: q.Dependency, Route: q.Route, Originator: q.Originator,
-			Peers: q.Peers, First: q.First, Last: q.Last, Arrivals: q.Arrivals,
-		})
-	}
-	return out, nil
-}
-
 func (r *reader) take() {
 	p := r.d.live.Picture()
 	s := r.fixed
@@ -90,8 +75,12 @@ func (r *reader) take() {
 	share := readShare(p)
 	for i := range p.Dependencies {
 		d := &p.Dependencies[i]
+		split := d.ScopeSplit || r.splits.has(d.Name)
+		if split {
+			s.Reasons = append(s.Reasons, splitReason(d.Name))
+		}
 		s.Dependencies = append(s.Dependencies, api.Dependency{
-			Name: d.Name, Warming: p.Warming, CompleteUntil: tickTime(p.Closed), ReadShare: share, SampleBits: p.SampleBits,
+			Name: d.Name, ScopeSplit: split, Worst: showLive(d.Worst), Warming: p.Warming, CompleteUntil: tickTime(p.Closed), ReadShare: share, SampleBits: p.SampleBits,
 			Windows: showWindows(d.Windows), ClosedWindows: showClosed(d.ClosedWindows), Budgets: showBudgets(d.Budgets),
 			Closed: api.Counters{Total: api.Sums{Totals: d.Closed}, Routes: showParts(d.ClosedRoutes), PerQuestion: showHistogram(&d.PerQuestion)},
 		})

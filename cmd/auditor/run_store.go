@@ -24,7 +24,7 @@ type rowWriter struct {
 
 // Write implements pipeline.Writer.
 func (w *rowWriter) Write(ctx context.Context, in *pipeline.Written) error {
-	out := &store.Write{Scope: in.Scope, Rules: in.Rules, Closed: in.Closed}
+	out := &store.Write{Scope: in.Scope, Rules: in.Rules, Closed: in.Closed, Horizon: in.Horizon}
 	for _, r := range in.Rows {
 		row := store.Row{
 			At: r.At, Scope: in.Scope, LateBlock: store.OnTime, Dependency: r.Dependency, Route: r.Route, Name: r.Name,
@@ -40,6 +40,9 @@ func (w *rowWriter) Write(ctx context.Context, in *pipeline.Written) error {
 	}
 	for _, c := range in.Counted {
 		out.Counted = append(out.Counted, store.Range(c))
+	}
+	for i := range in.Questions {
+		out.Questions = append(out.Questions, storedQuestion(in.Scope, &in.Questions[i]))
 	}
 	start := time.Now()
 	err := w.store.Write(ctx, out)

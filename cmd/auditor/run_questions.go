@@ -1,0 +1,158 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/targetside/auditor/api"
+	"github.com/targetside/auditor/pipeline"
+	"github.com/targetside/auditor/store"
+)
+
+// storeFrom is from how many arrivals on a question is stored by itself, by
+// store.questions.
+var storeFrom = map[string]uint32{"none": 0, "repeated": 2, "all": 1}
+
+func storedQuestion(scope string, q *pipeline.Question) store.Question {
+	return store.Question{
+		KeyHash: q.KeyHash, Lot: q.Lot, Scope: scope, Dependency: q.Dependency, Route: q.Route, Originator: q.Originator,
+		Peers: q.Peers, First: q.First, Last: q.Last, Arrivals: q.Arrivals,
+	}
+}
+
+func showStored(in []store.Question) (out []api.Question) {
+	for _, q := range in {
+		out = append(out, api.Question{
+			KeyHash: q.KeyHash, Dependency: q.Dependency, Route: q.Route, Originator: q.Originator,
+			Peers: q.Peers, First: q.First, Last: q.Last, Arrivals: q.Arrivals,
+		})
+	}
+	return out
+}
+
+func showLive(in []pipeline.Question) (out []api.Question) {
+	for _, q := range in {
+		out = append(out, api.Question{
+			KeyHash: q.KeyHash, Dependency: q.Dependency, Route: q.Route, Originator: q.Originator,
+			Peers: q.Peers, First: q.First, Last: q.Last, Arrivals: q.Arrivals, Live: q.Live,
+		})
+	}
+	return out
+}
+
+// Questions implements api.Reader. What is live is asked for first: a question that is
+// over in between is found in the store, too, and shown once.
+func (r *reader) Questions(ctx context.Context, keyHash [16]byte, limit int) ([]api.Question, error) {
+	live, err := r.d.live.Questions(ctx, keyHash)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	stored, err := r.d.store.Questions(ctx, keyHash, limit)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	same := func(q *pipeline.Question) func(store.Question) bool {
+		return func(s store.Question) bool {
+			return s.Dependency == q.Dependency && s.Route == q.Route && s.Lot == q.Lot && s.Last.Equal(q.Last)
+		}
+	}
+	live = slices.DeleteFunc(live, func(q pipeline.Question) bool { return slices.ContainsFunc(stored, same(&q)) })
+	out := append(showLive(live), showStored(stored)...)
+	slices.SortStableFunc(out, func(a, b api.Question) int { return cmp.Or(b.Last.Compare(a.Last), b.First.Compare(a.First)) })
+	return out[:min(len(out), limit)], nil
+}
+
+// WorstQuestions implements api.Reader.
+func (r *reader) WorstQuestions(ctx context.Context, q api.WorstQuery) ([]api.Question, error) {
+	found, err := r.d.store.WorstQuestions(ctx, store.QuestionQuery{
+		From: q.From, To: q.To, Dependency: q.Dependency, Route: q.Route, Originator: q.Originator, Limit: q.Limit,
+	})
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	return showStored(found), nil
+}
+
+// splits are the dependencies of which the store has lately seen one question in two
+// scopes: what instances find out together.
+type splits struct {
+	stored atomic.Pointer[map[string]bool]
+}
+
+const (
+	splitsEvery = 10 * time.Second
+	// splitsFor is how far back a question in two scopes is looked for: it is stored a
+	// horizon and a lateness after its last arrival, and then said for some minutes.
+	splitsFor = 15 * time.Minute
+)
+
+// watch asks the store now and then. What it said last holds while it cannot be asked.
+func (x *splits) watch(ctx context.Context, s store.Store, newest func() time.Time) {
+	tick := time.NewTicker(splitsEvery)
+	defer tick.Stop()
+	for {
+		now := newest().Unix()
+		if names, err := s.Splits(ctx, now-int64(splitsFor/time.Second), now+1); err == nil {
+			found := map[string]bool{}
+			for _, name := range names {
+				found[name] = true
+			}
+			x.stored.Store(&found)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (x *splits) has(dependency string) bool {
+	found := x.stored.Load()
+	return found != nil && (*found)[dependency]
+}
+
+// newest is the newest second of the live windows: logs may be of long ago.
+func (r *reader) newest() time.Time {
+	snap := r.Snapshot()
+	var at time.Time
+	for i := range snap.Dependencies {
+		for _, w := range snap.Dependencies[i].Windows {
+			if w.To.After(at) {
+				at = w.To
+			}
+		}
+	}
+	if at.IsZero() {
+		return snap.At
+	}
+	return at
+}
+
+// splitReason says what is wrong, and what to do about it.
+func splitReason(dependency string) string {
+	return fmt.Sprintf("%s: one question came in two scopes, so that repeats are missing; say keyed: false of topics that are not keyed by question key", dependency)
+}
+
+// splitIn lists the dependencies that are split in a range: as the store knows them,
+// and as they are now if the range reaches until then.
+func (r *reader) splitIn(ctx context.Context, q *api.RangeQuery) ([]string, error) {
+	names, err := r.d.store.Splits(ctx, q.From.Unix(), q.To.Unix())
+	if err != nil {
+		return nil, err
+	}
+	if snap := r.Snapshot(); !q.To.Before(r.newest().Add(-splitsFor)) {
+		for i := range snap.Dependencies {
+			if d := &snap.Dependencies[i]; d.ScopeSplit {
+				names = append(names, d.Name)
+			}
+		}
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return q.Dependency != "" && name != q.Dependency })
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
