@@ -185,7 +185,7 @@ type Discriminator struct {
 // Ledger bounds the table of live questions.
 type Ledger struct {
 	// MaxLiveQuestions is the number of questions held at once, 1 or more, at
-	// most 96 bytes each. Default 8000000. Above it questions are sampled by
+	// most 116 bytes each. Default 8000000. Above it questions are sampled by
 	// hash and the error is published.
 	MaxLiveQuestions int `yaml:"max_live_questions"`
 }

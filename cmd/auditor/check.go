@@ -179,9 +179,9 @@ func constantPath(template string) string {
 	return ""
 }
 
-// What the ledger takes at most.
+// What the ledger of a daemon takes at most.
 const (
-	bytesPerQuestion = 96
+	bytesPerQuestion = 116
 	bytesPerArrival  = 24
 )
 
