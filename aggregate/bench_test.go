@@ -206,3 +206,22 @@ func BenchmarkOneKey(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkUnderWay is what looking for the worst of many questions costs.
+func BenchmarkUnderWay(b *testing.B) {
+	in := stormArrivals(3_000_000, 10000)
+	l := NewLedger(Config{Horizon: 120 * sec, Lateness: 60 * sec, Live: true, KeyHash: hashOf, Episodes: 2})
+	out := new(Output)
+	for i := range in {
+		l.Add(&in[i], keyText(&in[i]), minTick)
+		if i%4096 == 0 {
+			l.Close(tickOf(in[i].Log-60*sec), out)
+			*out = Output{}
+		}
+	}
+	s := l.Stats()
+	for b.Loop() {
+		l.UnderWay(100, make([]uint16, 80))
+	}
+	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N)*1e6/float64(s.Live+s.Open), "ms/million")
+}

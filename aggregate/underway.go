@@ -18,40 +18,53 @@ func (l *Ledger) UnderWay(places int, group []uint16) []Episode {
 	// By group, the most first; n is what was filed, at least what counts. The spare
 	// places are for those that fall back when copies are left out.
 	best := map[uint16][]ranked{}
+	var least []uint32 // by group: as many arrivals are of no interest, nor are fewer
 	room := places + sparePlaces
+	groupOf := func(route uint16) uint16 {
+		if int(route) < len(group) {
+			return group[route]
+		}
+		return route
+	}
 	for i := range l.table.used {
 		q := l.table.at(i)
 		n := q.n + q.open
 		if n < 2 {
 			continue
 		}
-		g := q.route
-		if int(g) < len(group) {
-			g = group[g]
+		g := groupOf(q.route)
+		for int(g) >= len(least) {
+			least = append(least, 0)
 		}
-		list := best[g]
-		if len(list) == room && n <= list[room-1].n {
+		if n <= least[g] {
 			continue
 		}
+		list := best[g]
 		at, _ := slices.BinarySearchFunc(list, n, func(r ranked, n uint32) int { return cmp.Compare(n, r.n) })
 		if len(list) == room {
 			list = list[:room-1]
 		}
-		best[g] = slices.Insert(list, at, ranked{i, n})
+		list = slices.Insert(list, at, ranked{i, n})
+		if best[g] = list; len(list) == room {
+			least[g] = list[room-1].n
+		}
 	}
-	var out []Episode
+	var ids []uint32
 	for _, list := range best {
-		ids := make([]uint32, 0, len(list))
 		for _, r := range list {
 			ids = append(ids, r.i)
 		}
-		found := slices.DeleteFunc(l.soFar(ids), func(e Episode) bool { return e.Arrivals < 2 })
-		slices.SortFunc(found, func(a, b Episode) int {
-			return cmp.Or(cmp.Compare(b.Arrivals, a.Arrivals), cmp.Compare(a.First, b.First), slices.Compare(a.KeyHash[:], b.KeyHash[:]))
-		})
-		out = append(out, found[:min(places, len(found))]...)
 	}
-	return out
+	found := l.soFar(ids)
+	slices.SortFunc(found, func(a, b Episode) int {
+		return cmp.Or(cmp.Compare(b.Arrivals, a.Arrivals), cmp.Compare(a.First, b.First), slices.Compare(a.KeyHash[:], b.KeyHash[:]))
+	})
+	given := map[uint16]int{}
+	return slices.DeleteFunc(found, func(e Episode) bool {
+		g := groupOf(e.Dims.Route)
+		given[g]++
+		return e.Arrivals < 2 || given[g] > places
+	})
 }
 
 // Find returns the questions of a key that are not over, as far as their hash is
@@ -79,11 +92,11 @@ func (l *Ledger) soFar(ids []uint32) []Episode {
 		return nil
 	}
 	at := map[uint32]int{}
-	var some [64]uint64 // a set of ids, too large rather than too small
+	among := make([]uint64, l.table.used/64+1) // the set of ids
 	out := make([]Episode, len(ids))
 	for k, i := range ids {
 		at[i] = k
-		some[i/64%64] |= 1 << (i % 64)
+		among[i/64] |= 1 << (i % 64)
 		s, q := l.shownAs(i), l.table.at(i)
 		e := Episode{KeyHash: s.keyHash, Lot: s.lot, Dims: Dims{q.route, q.originator, q.peer}}
 		if q.n > 0 {
@@ -97,10 +110,8 @@ func (l *Ledger) soFar(ids []uint32) []Episode {
 	for _, t := range ticks {
 		for k := range t.n {
 			f := t.arrival(k)
-			if f.flags&unattributable != 0 || some[f.owner/64%64]>>(f.owner%64)&1 == 0 {
-				continue
-			}
-			if n, ok := at[f.owner]; ok {
+			if f.flags&unattributable == 0 && among[f.owner/64]>>(f.owner%64)&1 != 0 {
+				n := at[f.owner]
 				open[n] = append(open[n], uint64(f.start)<<32|uint64(k))
 			}
 		}

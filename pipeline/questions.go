@@ -55,7 +55,7 @@ func (l lots) draw(key, discriminator []byte) aggregate.Lot {
 }
 
 // rank takes, now and then, the worst questions under way: it goes through all that
-// the ledger holds, which at a second for a million takes under a hundredth of the
+// the ledger holds, which for each million a second takes about a hundredth of the
 // time.
 func (sh *liveShard) rank(s *scope, number int) {
 	if sh.unranked > 0 {
