@@ -3,6 +3,7 @@ package pipeline
 import (
 	"crypto/hmac"
 	"crypto/sha256"
+	"hash"
 	"hash/maphash"
 	"maps"
 	"slices"
@@ -358,10 +359,14 @@ func (n *names) vary(decoders []*decoder) {
 // KeyHasher hashes keys for showing: the first 128 bits of HMAC-SHA-256 under the
 // salt.
 func KeyHasher(salt []byte) func([]byte) [16]byte {
+	idle := sync.Pool{New: func() any { return hmac.New(sha256.New, salt) }}
 	return func(key []byte) (out [16]byte) {
-		m := hmac.New(sha256.New, salt)
+		m := idle.Get().(hash.Hash)
+		defer idle.Put(m)
+		m.Reset()
 		m.Write(key)
-		copy(out[:], m.Sum(nil))
+		var sum [sha256.Size]byte
+		copy(out[:], m.Sum(sum[:0]))
 		return out
 	}
 }

@@ -114,17 +114,7 @@ func (n *names) question(e *aggregate.Episode) Question {
 
 // settled says that the scope's questions may be told of: it is this instance's, and
 // has read again what it had to.
-func (s *scope) settled() bool {
-	if s.closed < s.emitFrom {
-		return false
-	}
-	for _, p := range s.parts {
-		if p.assigned {
-			return true
-		}
-	}
-	return false
-}
+func (s *scope) settled() bool { return s.closed >= s.emitFrom && s.counts() }
 
 // search is a key that is looked for in every shard of a scope.
 type search struct {

@@ -153,9 +153,9 @@ func (m *Memory) Questions(ctx context.Context, keyHash [16]byte, limit int) (ou
 func (m *Memory) WorstQuestions(ctx context.Context, q QuestionQuery) (out []Question, err error) {
 	err = m.do(ctx, func() error {
 		out = m.asked(func(x *Question) bool { return !x.Last.Before(q.From) && x.Last.Before(q.To) })
-		if len(out) > maxLooked {
+		if len(out) > q.Among {
 			out = nil
-			return tooManyQuestions()
+			return q.tooMany()
 		}
 		out = slices.DeleteFunc(out, func(x Question) bool { return !q.matches(&x) })
 		slices.SortFunc(out, worse)

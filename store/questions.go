@@ -31,15 +31,13 @@ type Question struct {
 type QuestionQuery struct {
 	From, To                      time.Time
 	Dependency, Route, Originator string
-	Limit                         int
+	// Limit bounds the questions returned, Among those that they are looked for among,
+	// whatever they are of; more is ErrTooMany.
+	Limit, Among int
 }
 
-// maxLooked bounds the questions among which the worst of a range are looked for: as
-// many as are gone through in about a second.
-const maxLooked = 500_000
-
-func tooManyQuestions() error {
-	return fmt.Errorf("%w: more than %d questions came last in that range", ErrTooMany, maxLooked)
+func (q *QuestionQuery) tooMany() error {
+	return fmt.Errorf("%w: more than %d questions came last in that range", ErrTooMany, q.Among)
 }
 
 func (q *QuestionQuery) matches(x *Question) bool {

@@ -106,12 +106,12 @@ func (s *sqlite) WorstQuestions(ctx context.Context, q QuestionQuery) (out []Que
 	from, to := q.From.UnixNano(), q.To.UnixNano()
 	err = s.view(ctx, func(tx *sql.Tx) error {
 		var looked int
-		err := tx.QueryRowContext(ctx, "SELECT count(*) FROM (SELECT 1 FROM episodes WHERE last >= ? AND last < ? LIMIT ?)", from, to, maxLooked+1).Scan(&looked)
+		err := tx.QueryRowContext(ctx, "SELECT count(*) FROM (SELECT 1 FROM episodes WHERE last >= ? AND last < ? LIMIT ?)", from, to, q.Among+1).Scan(&looked)
 		if err != nil {
 			return err
 		}
-		if looked > maxLooked {
-			return tooManyQuestions()
+		if looked > q.Among {
+			return q.tooMany()
 		}
 		where, args := "last >= ? AND last < ?", []any{from, to}
 		for _, name := range [...]struct{ column, text string }{{"dependency", q.Dependency}, {"route", q.Route}, {"originator", q.Originator}} {

@@ -134,8 +134,7 @@ type Store interface {
 	// Questions returns what is known of a key, the latest first, at most limit.
 	Questions(ctx context.Context, keyHash [16]byte, limit int) ([]Question, error)
 	// WorstQuestions returns those with the most arrivals, the most first; of equals
-	// the one first that came last earlier. A range in which there are too many to
-	// look through is ErrTooMany.
+	// the one first that came last earlier.
 	WorstQuestions(ctx context.Context, q QuestionQuery) ([]Question, error)
 	// Splits returns the dependencies, by name, of which one question was stored in
 	// two scopes, having come last in one of the minutes of a range of Unix seconds.

@@ -66,10 +66,15 @@ func (r *reader) Questions(ctx context.Context, keyHash [16]byte, limit int) ([]
 	return out[:min(len(out), limit)], nil
 }
 
+// maxAmong bounds the questions that are gone through for the worst of a range: as many
+// as in about a second.
+const maxAmong = 500_000
+
 // WorstQuestions implements api.Reader.
 func (r *reader) WorstQuestions(ctx context.Context, q api.WorstQuery) ([]api.Question, error) {
 	found, err := r.d.store.WorstQuestions(ctx, store.QuestionQuery{
-		From: q.From, To: q.To, Dependency: q.Dependency, Route: q.Route, Originator: q.Originator, Limit: q.Limit,
+		From: q.From, To: q.To, Dependency: q.Dependency, Route: q.Route, Originator: q.Originator,
+		Limit: q.Limit, Among: maxAmong,
 	})
 	if err != nil {
 		return nil, unavailable(err)

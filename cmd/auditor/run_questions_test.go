@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -117,4 +118,59 @@ type anyStore struct{ store.Store }
 
 func (s *anyStore) Splits(_ context.Context, from, to int64) ([]string, error) {
 	return s.Store.Splits(context.Background(), from, to)
+}
+
+// A topic that is said to be keyed and is not: whoever asks is told, of a daemon that
+// would else show half the repeats.
+func TestATopicThatIsNotKeyedIsFoundOut(t *testing.T) {
+	broker, err := newDemoBroker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer broker.close()
+	for _, keyed := range []bool{true, false} {
+		config := filepath.Join(t.TempDir(), "auditor.yaml")
+		text := fmt.Sprintf(`dependency: seats
+sources: [{kafka: {brokers: [%q], topics: [%s], group: "keyed %v", keyed: %v}, format: json}]
+keys: {accept: [{field: my_id}]}
+store: {sqlite: rows.db}
+api: {listen: "127.0.0.1:0"}
+`, broker.cluster.ListenAddrs()[0], demoTopic, keyed, keyed)
+		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var lines [][]byte
+		now := time.Now().UTC()
+		for q := range 4000 {
+			for try := range 3 {
+				lines = append(lines, fmt.Appendf(nil, `{"time":%q,"method":"GET","path":"/seats/7","status":503,"duration_ms":1,"my_id":"%v %d"}`,
+					now.Add(time.Duration(q*3+try-12000)*time.Millisecond).Format("2006-01-02T15:04:05.000Z"), keyed, q))
+			}
+		}
+		if err := broker.write(t.Context(), lines); err != nil {
+			t.Fatal(err)
+		}
+		r := startDaemon(t, config)
+		loadFactor := func(s map[string]any) float64 {
+			f, _ := dig(s, "dependencies", 0, "windows", 1, "load_factor").(float64)
+			return f
+		}
+		if !keyed {
+			until(t, "all is counted", func() bool { return loadFactor(r.get("/api/v1/summary")) == 3 })
+		} else {
+			until(t, "it is found out", func() bool {
+				s := r.get("/api/v1/summary")
+				return s["scope_split"] == true && fmt.Sprint(s["scope_split_in"]) == "[seats]" && loadFactor(s) < 3
+			})
+		}
+		ready, metrics := fmt.Sprint(r.get("/readyz")["reasons"]), r.get("/metrics")["text"].(string)
+		gauge := `auditor_scope_split{dependency="seats"} 0`
+		if keyed {
+			gauge = `auditor_scope_split{dependency="seats"} 1`
+		}
+		if strings.Contains(ready, "seats: one question came in two scopes") != keyed || !strings.Contains(metrics, gauge) {
+			t.Errorf("keyed: %v: %s", keyed, ready)
+		}
+		r.stop()
+	}
 }

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -103,10 +104,23 @@ func (s *suite) worstQuestions() {
 			return slices.Compare(a.KeyHash[:], b.KeyHash[:])
 		})
 		want = want[:min(len(want), q.Limit)]
+		q.Among = len(all)
 		got, err := s.store.WorstQuestions(ctx, q)
 		if err != nil || len(got) != len(want) || len(want) > 0 && !reflect.DeepEqual(got, want) {
 			s.Errorf("%+v gives %d, %v; want %d", q, len(got), err, len(want))
 		}
+	}
+}
+
+func (s *suite) tooManyQuestions() {
+	s.ask(question(0, 1, 1), question(0, 2, 1), question(0, 3, 1))
+	q := store.QuestionQuery{From: time.Unix(base, 0), To: time.Unix(base+3, 0), Dependency: "other", Limit: 1, Among: 2}
+	if got, err := s.store.WorstQuestions(ctx, q); err != nil || len(got) != 0 {
+		s.Errorf("among as many as may be: %v, %v", got, err)
+	}
+	q.To = q.To.Add(1)
+	if got, err := s.store.WorstQuestions(ctx, q); !errors.Is(err, store.ErrTooMany) || got != nil {
+		s.Errorf("among more than may be: %v, %v", got, err)
 	}
 }
 
