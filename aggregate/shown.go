@@ -10,7 +10,7 @@ import "slices"
 // line, and what most arrivals need should stay in it.
 
 // Lot is a hash of a question's key and discriminator that is the same in every
-// process with the same salt, as an ID is not.
+// process with the same salt, as an ID is not. 0 is none.
 type Lot uint32
 
 // DrawnOneIn is how many questions there are to one that is drawn by its lot:
@@ -18,7 +18,7 @@ type Lot uint32
 const DrawnOneIn = 256
 
 // Drawn says that the question is one of those.
-func (l Lot) Drawn() bool { return l < 1<<32/DrawnOneIn }
+func (l Lot) Drawn() bool { return l != 0 && l < 1<<32/DrawnOneIn }
 
 // Episode is one question, from an original to its last repeat.
 type Episode struct {

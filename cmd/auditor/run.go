@@ -160,7 +160,7 @@ func (d *daemon) run(ctx context.Context) error {
 	var counters, sources sync.WaitGroup
 	counters.Go(func() { d.live.Run(counting) })
 	counters.Go(func() { d.reader.run(counting) })
-	counters.Go(func() { d.reader.splits.watch(counting, d.store, d.reader.newest) })
+	counters.Go(func() { d.reader.watchSplits(counting, d.log) })
 	counters.Go(func() { d.expire(counting) })
 	counters.Go(func() { d.watch.run(counting) })
 	serving := make(chan error, 1)

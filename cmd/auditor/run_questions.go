@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -95,18 +96,21 @@ const (
 	splitsFor = 15 * time.Minute
 )
 
-// watch asks the store now and then. What it said last holds while it cannot be asked.
-func (x *splits) watch(ctx context.Context, s store.Store, newest func() time.Time) {
+// watchSplits asks the store now and then. What it said last holds while it cannot be
+// asked.
+func (r *reader) watchSplits(ctx context.Context, log *slog.Logger) {
 	tick := time.NewTicker(splitsEvery)
 	defer tick.Stop()
 	for {
-		now := newest().Unix()
-		if names, err := s.Splits(ctx, now-int64(splitsFor/time.Second), now+1); err == nil {
+		now := r.newest().Unix()
+		if names, err := r.d.store.Splits(ctx, now-int64(splitsFor/time.Second), now+1); err == nil {
 			found := map[string]bool{}
 			for _, name := range names {
-				found[name] = true
+				if found[name] = true; !r.splits.has(name) && !slices.Contains(r.splitNow(), name) {
+					log.Warn(splitReason(name))
+				}
 			}
-			x.stored.Store(&found)
+			r.splits.stored.Store(&found)
 		}
 		select {
 		case <-ctx.Done():
@@ -114,6 +118,17 @@ func (x *splits) watch(ctx context.Context, s store.Store, newest func() time.Ti
 		case <-tick.C:
 		}
 	}
+}
+
+// splitNow lists the dependencies that are said to be split.
+func (r *reader) splitNow() (names []string) {
+	snap := r.Snapshot()
+	for i := range snap.Dependencies {
+		if d := &snap.Dependencies[i]; d.ScopeSplit {
+			names = append(names, d.Name)
+		}
+	}
+	return names
 }
 
 func (x *splits) has(dependency string) bool {
@@ -150,12 +165,8 @@ func (r *reader) splitIn(ctx context.Context, q *api.RangeQuery) ([]string, erro
 	if err != nil {
 		return nil, err
 	}
-	if snap := r.Snapshot(); !q.To.Before(r.newest().Add(-splitsFor)) {
-		for i := range snap.Dependencies {
-			if d := &snap.Dependencies[i]; d.ScopeSplit {
-				names = append(names, d.Name)
-			}
-		}
+	if !q.To.Before(r.newest().Add(-splitsFor)) {
+		names = append(names, r.splitNow()...)
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return q.Dependency != "" && name != q.Dependency })
 	slices.Sort(names)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -83,7 +84,7 @@ func TestSplitsOfTheStoreAreSaid(t *testing.T) {
 	if at := r.newest(); !at.Equal(now.Add(-time.Hour)) {
 		t.Errorf("the newest second is %v", at)
 	}
-	q := store.Question{KeyHash: [16]byte{1}, Dependency: "orders", Arrivals: 2, First: now.Add(-65 * time.Minute), Last: now.Add(-64 * time.Minute)}
+	q := store.Question{KeyHash: [16]byte{1}, Lot: 1, Dependency: "orders", Arrivals: 2, First: now.Add(-65 * time.Minute), Last: now.Add(-64 * time.Minute)}
 	for _, scope := range []string{"a/0", "a/1"} {
 		q.Scope, q.Last = scope, q.Last.Add(time.Second)
 		if err := rows.Write(t.Context(), &store.Write{Scope: scope, Questions: []store.Question{q}, Horizon: time.Minute}); err != nil {
@@ -92,7 +93,14 @@ func TestSplitsOfTheStoreAreSaid(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	r.splits.watch(ctx, &anyStore{rows}, r.newest)
+	r.d.store = &anyStore{rows}
+	var log strings.Builder
+	for range 2 {
+		r.watchSplits(ctx, slog.New(slog.NewTextHandler(&log, nil)))
+	}
+	if n := strings.Count(log.String(), "orders: one question came in two scopes"); n != 1 || strings.Contains(log.String(), "seats") {
+		t.Errorf("logged is\n%s", log.String())
+	}
 	if !r.splits.has("orders") || r.splits.has("seats") {
 		t.Error("the store's split of orders is not known, or one of seats is")
 	}
