@@ -9,14 +9,14 @@ import (
 // would find by now: of those that are asked for, the arrivals in open ticks are
 // looked through once more, without the copies and interim records among them.
 
+// sparePlaces are for questions that fall back when copies are left out.
 const sparePlaces = 100
 
 // UnderWay returns, of each group of routes, the places questions that came back
 // most often and are not over. group is, by route, what it belongs to.
 func (l *Ledger) UnderWay(places int, group []uint16) []Episode {
 	type ranked struct{ i, n uint32 }
-	// By group, the most first; n is what was filed, at least what counts. The spare
-	// places are for those that fall back when copies are left out.
+	// By group, the most first; n is what was filed, at least what counts.
 	best := map[uint16][]ranked{}
 	var least []uint32 // by group: as many arrivals are of no interest, nor are fewer
 	room := places + sparePlaces
