@@ -415,8 +415,8 @@ func disturbed(t *testing.T, seed uint64, how mood) {
 		return
 	}
 	same(t, fmt.Sprintf("schedule %d, rows", seed), f.store.contents(end), want)
-	wanted := quiet.store.asked.contents(end, f.cfg.Horizon)
-	same(t, fmt.Sprintf("schedule %d, questions", seed), f.store.asked.contents(end, f.cfg.Horizon), wanted)
+	wanted := quiet.store.asked.contents(end, f.cfg.Horizon, quiet.store.asked)
+	same(t, fmt.Sprintf("schedule %d, questions", seed), f.store.asked.contents(end, f.cfg.Horizon, quiet.store.asked), wanted)
 	if strings.Count(wanted, "\n") < 3 {
 		t.Errorf("schedule %d: questions at rest are only\n%s", seed, wanted)
 	}

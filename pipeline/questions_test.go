@@ -36,15 +36,19 @@ func (a askedStore) write(w *Written) {
 }
 
 // contents are the questions that came last before a tick, in a comparable form; of
-// one that went on for longer than two horizons only its end.
-func (a askedStore) contents(to int64, horizon time.Duration) string {
+// one that went on for longer than two horizons, as whole tells, only its end.
+func (a askedStore) contents(to int64, horizon time.Duration, whole askedStore) string {
 	var out []string
 	for id, q := range a {
 		if q.Last.Unix() >= to {
 			continue
 		}
+		first := q.First
+		if w, ok := whole[id]; ok {
+			first = w.First
+		}
 		text := fmt.Sprintf("%x %d %s %q %q %q", q.KeyHash, q.Lot, q.Last, q.Dependency, q.Route, q.Originator)
-		if q.Last.Sub(q.First) <= 2*horizon {
+		if q.Last.Sub(first) <= 2*horizon {
 			text += fmt.Sprintf(" %s %d %q", q.First, q.Arrivals, q.Peers)
 		}
 		out = append(out, id.scope+" "+text)
@@ -147,7 +151,7 @@ func TestQuestionsAreFoundAndRanked(t *testing.T) {
 		if got := find("q2"); len(got) != 0 {
 			t.Errorf("stored, and found beside the store: %q", got)
 		}
-		if got := f.store.asked.contents(noon.Unix()+100, f.cfg.Horizon); strings.Count(got, "\n") != 1 {
+		if got := f.store.asked.contents(noon.Unix()+100, f.cfg.Horizon, nil); strings.Count(got, "\n") != 1 {
 			t.Errorf("stored are\n%s", got)
 		}
 		f.kill()
@@ -205,7 +209,7 @@ func TestAnEpisodeLongerThanWhatIsReadAgain(t *testing.T) {
 		f.feed(0, 1)
 		time.Sleep(3 * time.Second) // the question is stored, and the daemon dies before it can say so
 		f.kill()
-		whole := f.store.asked.contents(noon.Unix()+150, time.Hour)
+		whole := f.store.asked.contents(noon.Unix()+150, time.Hour, nil)
 		if !strings.Contains(whole, " 100 ") {
 			t.Fatalf("stored is %q", whole)
 		}
@@ -215,7 +219,7 @@ func TestAnEpisodeLongerThanWhatIsReadAgain(t *testing.T) {
 		f.feed(0, 101)
 		time.Sleep(3 * time.Second)
 		f.kill()
-		if got := f.store.asked.contents(noon.Unix()+150, time.Hour); got != whole {
+		if got := f.store.asked.contents(noon.Unix()+150, time.Hour, nil); got != whole {
 			t.Errorf("read again, in part, stored is\n%s\nwant\n%s", got, whole)
 		}
 	})
