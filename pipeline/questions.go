@@ -19,9 +19,10 @@ import (
 // An episode ends one horizon after its last arrival, whatever else comes. So the
 // tick in which it does is that of rows which a restart makes anew or leaves alone:
 // what ends before the first of these was stored by an earlier run, and what ends
-// later is found again. Its last arrival is found again too, but of an episode longer
-// than what is read again not its first ones. So an episode is known by its last
-// arrival, and of two that are one the one with more arrivals is right.
+// later is found again. Its last arrival is found again too, and all of the horizon
+// before that, which is two before its end; but of an episode that is longer not its
+// first ones. So an episode is known by its last arrival, and of two that are one the
+// one with more arrivals is right.
 
 // Question is one question, under the hash of its key.
 type Question struct {

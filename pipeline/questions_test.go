@@ -36,7 +36,7 @@ func (a askedStore) write(w *Written) {
 }
 
 // contents are the questions that came last before a tick, in a comparable form; of
-// one that went on for longer than two horizons, as whole tells, only its end.
+// one that went on for longer than a horizon, as whole tells, only its end.
 func (a askedStore) contents(to int64, horizon time.Duration, whole askedStore) string {
 	var out []string
 	for id, q := range a {
@@ -48,7 +48,7 @@ func (a askedStore) contents(to int64, horizon time.Duration, whole askedStore) 
 			first = w.First
 		}
 		text := fmt.Sprintf("%x %d %s %q %q %q", q.KeyHash, q.Lot, q.Last, q.Dependency, q.Route, q.Originator)
-		if q.Last.Sub(first) <= 2*horizon {
+		if q.Last.Sub(first) <= horizon {
 			text += fmt.Sprintf(" %s %d %q", q.First, q.Arrivals, q.Peers)
 		}
 		out = append(out, id.scope+" "+text)
