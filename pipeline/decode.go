@@ -99,12 +99,8 @@ func (d *decoder) decode(part int, block ingest.Block) *batch {
 		if block.Refs != nil {
 			d.at = block.Refs[number]
 		}
-		line := rest
-		if i := bytes.IndexByte(rest, '\n'); i >= 0 {
-			line, rest = rest[:i], rest[i+1:]
-		} else {
-			rest = nil
-		}
+		var line []byte
+		line, rest = parser.Line(rest)
 		number++
 		if n := len(line); n > 0 && line[n-1] == '\r' {
 			line = line[:n-1]

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math/bits"
+	"unsafe"
 )
 
 // markSpan is how many bytes of a text are marked; what lies beyond is searched
@@ -17,10 +18,11 @@ type bitmap [markSpan/8 + 24]byte
 // marks say where the quotes of a text are, so that strings end where a bit is
 // and nothing needs to be searched byte by byte.
 type marks struct {
-	n       int  // as many bytes are marked
-	escapes bool // there may be a backslash in the text
-	slash   bool // there is one among the bytes marked
-	ascii   bool // there is no byte from 0x80 on in the text, nor an escape
+	text    *byte // the line that was marked before it is parsed
+	n       int   // as many bytes are marked
+	escapes bool  // there may be a backslash in the text
+	slash   bool  // there is one among the bytes marked
+	ascii   bool  // there is no byte from 0x80 on in the text, nor an escape
 	quotes  bitmap
 	slashes bitmap // only set with slash
 }
@@ -31,10 +33,31 @@ const (
 	seenHigh
 )
 
+// line marks the line that text begins with and finds its length, in one go; it
+// is -1 if the line must be searched for, and is not marked.
+func (m *marks) line(text []byte) int {
+	n, seen, ok := markLine(&m.quotes, text)
+	if !ok {
+		m.text = nil
+		return -1
+	}
+	m.text, m.n = unsafe.SliceData(text), n
+	m.saw(text[:n], seen)
+	return n
+}
+
 // set marks text, or its beginning.
 func (m *marks) set(text []byte) {
-	m.n = min(len(text), markSpan)
-	seen := mark(&m.quotes, text[:m.n], '"')
+	if m.text == unsafe.SliceData(text) && m.n == len(text) && m.text != nil {
+		m.text = nil // once: the memory may hold another line by then
+		return
+	}
+	m.text, m.n = nil, min(len(text), markSpan)
+	m.saw(text, mark(&m.quotes, text[:m.n], '"'))
+}
+
+// saw notes what was seen when text, or its beginning, was marked.
+func (m *marks) saw(text []byte, seen uint8) {
 	if m.slash = seen&seenSlash != 0; m.slash {
 		mark(&m.slashes, text[:m.n], '\\')
 	}
@@ -43,7 +66,7 @@ func (m *marks) set(text []byte) {
 }
 
 // clear forgets the text.
-func (m *marks) clear() { m.n, m.escapes, m.slash, m.ascii = 0, true, false, false }
+func (m *marks) clear() { m.text, m.n, m.escapes, m.slash, m.ascii = nil, 0, true, false, false }
 
 // near is the distance from text[i] to the next quote, 64 if that is not among
 // the 64 bytes that are looked at, or not known.

@@ -68,3 +68,53 @@ func checkMarks(t *testing.T, text []byte, r *rand.Rand) {
 		}
 	}
 }
+
+// TestMarkLine holds marking a line while its end is looked for to marking it when
+// that is known.
+func TestMarkLine(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for i := range 4000 {
+		room := make([]byte, r.IntN(64)+markSpan+r.IntN(3)-1+64)
+		for k := range room {
+			room[k] = "abcdefghijkl\"\\.,\xc3\x0b"[r.IntN([]int{12, 13, 14, 18}[i%4])]
+		}
+		n := r.IntN(markSpan + 64)
+		if i%8 < 4 {
+			n = r.IntN(200)
+		}
+		copy(room[n:], "\n\\\"\xc3\n") // what follows is another line's
+		for at := range min(n+1, 3) {
+			checkMarkLine(t, room[at:])
+		}
+	}
+}
+
+func checkMarkLine(t *testing.T, text []byte) {
+	t.Helper()
+	var m, want marks
+	for i := range m.quotes {
+		m.quotes[i], m.slashes[i] = 0xa5, 0x5a
+	}
+	n := m.line(text)
+	if n < 0 {
+		if useAVX2 && len(text) >= markSpan && bytes.IndexByte(text[:markSpan], '\n') >= 0 {
+			t.Fatalf("%q: no line found", text)
+		}
+		return
+	}
+	if n != bytes.IndexByte(text, '\n') {
+		t.Fatalf("%q: a line of %d bytes", text, n)
+	}
+	line := text[:n]
+	want.set(line)
+	m.set(line)
+	if m.text != nil || m.n != want.n || m.slash != want.slash || m.escapes != want.escapes || m.ascii != want.ascii ||
+		!bytes.Equal(m.quotes[:n/8+16], want.quotes[:n/8+16]) ||
+		m.slash && !bytes.Equal(m.slashes[:n/8+16], want.slashes[:n/8+16]) {
+		t.Fatalf("%q: marked otherwise", line)
+	}
+	m.set(line[:n/2]) // not what was marked
+	if m.n != n/2 {
+		t.Fatalf("%q: the marks of a longer text", line[:n/2])
+	}
+}

@@ -322,6 +322,23 @@ func (p *Parser) Parse(line []byte, e *Entry) (rest []byte, err error) {
 	return p.record(line, 0, before, e)
 }
 
+// Line cuts the first line off text, without the line feed. Of what it finds on
+// the way Parse makes use, if it is called next, with that line. p may be nil, as
+// it is for a file of blanks.
+func (p *Parser) Line(text []byte) (line, rest []byte) {
+	n := -1
+	if p != nil && p.format.json && !p.unmarked {
+		n = p.marks.line(text)
+	}
+	if n < 0 {
+		n = bytes.IndexByte(text, '\n')
+	}
+	if n < 0 {
+		return text, nil
+	}
+	return text[:n], text[n+1:]
+}
+
 // leading takes off what is no part of a line: a byte order mark, the NULs that
 // a truncated file starts with, blanks.
 func leading(line []byte) ([]byte, Notes, error) {
