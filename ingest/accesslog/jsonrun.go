@@ -69,11 +69,16 @@ func (p *Parser) run(b []byte, i int, prev *member) (last *member, next int, don
 			if n < 1 || n > 16 || v+8 > len(b) {
 				return prev, i, false
 			}
-			kind := bareKind(word(base, v), word(base, v+(n-8)&^((n-8)>>63)), n)
-			if kind == bareOther {
-				return prev, i, false
+			// Mostly it is a number of up to eight digits.
+			first := word(base, v)
+			if n > 8 || notDigits((first^'0'*lows)<<((64-8*n)&63)) {
+				kind := bareKind(first, word(base, v+(n-8)&^((n-8)>>63)), n)
+				if kind == bareOther {
+					return prev, i, false
+				}
+				null = kind == bareNull
 			}
-			null, p.bare = kind == bareNull, true
+			p.bare = true
 		}
 		if end >= len(b) {
 			return prev, i, false
