@@ -5,9 +5,11 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"sync"
@@ -593,6 +595,19 @@ func TestNoAllocation(t *testing.T) {
 		run()
 		if n := testing.AllocsPerRun(50, run); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+}
+
+// TestTagBits holds tagBits to encoding/base64.
+func TestTagBits(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 1000 {
+		high, low := r.Uint64(), r.Uint64()
+		raw := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, high), low)
+		text := base64.RawURLEncoding.AppendEncode(nil, raw)
+		if h, l := tagBits(text); h != high || l != low {
+			t.Fatalf("%s: %x %x, want %x %x", text, h, l, high, low)
 		}
 	}
 }

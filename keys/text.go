@@ -40,7 +40,10 @@ func parseText(text []byte) (k signedText, fault string) {
 	rest := text[prefixSize:]
 	var part [4][]byte // originator, kid, minted, nonce
 	for i := range part {
-		dot := bytes.IndexByte(rest, '.')
+		dot := nonceSize
+		if i < 3 || len(rest) <= dot || rest[dot] != '.' {
+			dot = bytes.IndexByte(rest, '.')
+		}
 		if dot < 0 {
 			return k, "a key has six parts with a dot between them"
 		}
@@ -123,7 +126,7 @@ func parseBase36(digits []byte) (int64, bool) {
 		default:
 			return 0, false
 		}
-		if n > (math.MaxInt64-d)/36 {
+		if len(digits) == maxMintedSize && n > (math.MaxInt64-d)/36 {
 			return 0, false
 		}
 		n = n*36 + d
@@ -143,6 +146,18 @@ var base64Value = func() (table [256]byte) {
 	}
 	return table
 }()
+
+// tagBits decodes the 128 bits of a tag.
+func tagBits(tag []byte) (high, low uint64) {
+	for _, c := range tag[:10] {
+		high = high<<6 | uint64(base64Value[c])
+	}
+	middle := uint64(base64Value[tag[10]])
+	for _, c := range tag[11:21] {
+		low = low<<6 | uint64(base64Value[c])
+	}
+	return high<<4 | middle>>2, middle<<62 | low<<2 | uint64(base64Value[tag[21]])>>4
+}
 
 func isBase64URL(text []byte) bool {
 	var bad byte
