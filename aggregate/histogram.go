@@ -8,9 +8,9 @@ import "slices"
 // small.
 type Histogram struct {
 	noted   []uint16
-	counted uint64 // values in many
 	max     int64
-	sum     int64 // of the values
+	sum     int64  // of the values
+	counted uint64 // values in many
 	many    []uint64
 }
 
@@ -57,15 +57,21 @@ func (h *Histogram) makeRoom() {
 
 // settle counts what is noted into the array.
 func (h *Histogram) settle() {
-	if len(h.noted) == 0 {
+	h.tally(h.noted)
+	h.noted = h.noted[:0]
+}
+
+// tally counts notes into the array.
+func (h *Histogram) tally(noted []uint16) {
+	if len(noted) == 0 {
 		return
 	}
-	h.grow(int(slices.Max(h.noted)) + 1)
-	for _, at := range h.noted {
-		h.many[at]++
+	h.grow(int(slices.Max(noted)) + 1)
+	many := h.many
+	for _, at := range noted {
+		many[at]++
 	}
-	h.counted += uint64(len(h.noted))
-	h.noted = h.noted[:0]
+	h.counted += uint64(len(noted))
 }
 
 // addMany counts n values of a bucket, the largest of which is given; what they add
@@ -91,13 +97,18 @@ func (h *Histogram) grow(n int) {
 func (h *Histogram) Merge(o *Histogram) {
 	h.max = max(h.max, o.max)
 	h.sum += o.sum
-	for _, at := range o.noted {
-		h.add(uint32(at), 0)
+	if len(h.many) > 0 {
+		h.tally(o.noted)
+	} else {
+		for _, at := range o.noted {
+			h.add(uint32(at), 0)
+		}
 	}
 	if len(o.many) > 0 {
 		h.grow(len(o.many))
+		many := h.many[:len(o.many)]
 		for at, n := range o.many {
-			h.many[at] += n
+			many[at] += n
 		}
 		h.counted += o.counted
 	}

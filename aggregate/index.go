@@ -109,6 +109,25 @@ func (x *index) grow(t *questions, s *segment) {
 	}
 }
 
+// sweep empties the slot at pos and those before it that are of removed entries,
+// if nothing is looked for beyond.
+func (s *segment) sweep(pos int) {
+	next := pos + 1
+	if next == len(s.slots) {
+		next = 0
+	}
+	if s.slots[next] != slotEmpty {
+		return
+	}
+	for s.slots[pos] == slotGone {
+		s.slots[pos] = slotEmpty
+		s.gone--
+		if pos--; pos < 0 {
+			pos = len(s.slots) - 1
+		}
+	}
+}
+
 // remove takes entry i out.
 func (x *index) remove(t *questions, i uint32) {
 	s, pos, tag := x.place(spread(t.at(i).id.Key))
@@ -116,17 +135,10 @@ func (x *index) remove(t *questions, i uint32) {
 	for range s.slots {
 		switch s.slots[pos] {
 		case want:
-			next := pos + 1
-			if next == len(s.slots) {
-				next = 0
-			}
-			if s.slots[next] == slotEmpty { // nothing is looked for beyond
-				s.slots[pos] = slotEmpty
-			} else {
-				s.slots[pos] = slotGone
-				s.gone++
-			}
+			s.slots[pos] = slotGone
+			s.gone++
 			s.live--
+			s.sweep(pos)
 			return
 		case slotEmpty:
 			return

@@ -108,26 +108,28 @@ func (l *Ledger) Add(a *Arrival, key []byte, watermark int64) {
 			class, reason = keys.Unattributable, keys.Late
 		}
 	}
-	f := filed{
-		start: uint32(start - at*second),
-		dur:   packDuration(a.Duration),
-		text:  uint32(a.Text),
-		retry: PackRetry(a.RetryAfter),
-		peer:  a.Peer,
-		num:   a.Attempt,
+	// It is written where it stays: what was just written in small pieces is slow to
+	// copy. What is let go of meanwhile must find nothing half filed.
+	f, followed := &filed{}, false
+	if at >= l.closed {
+		followed = class != keys.Unattributable && l.follows(a.Question, at)
+		f = l.file(at)
 	}
+	f.start, f.dur = uint32(start-at*second), packDuration(a.Duration)
+	f.text, f.retry = uint32(a.Text), PackRetry(a.RetryAfter)
+	f.peer, f.num = a.Peer, a.Attempt
 	if class == keys.Unattributable {
 		flags = flags&^notFollowed | unattributable
 		f.owner = uint32(a.Route)<<8 | uint32(reason)
 	}
 	f.flags = packFlags(flags, a)
 	if at < l.closed {
-		l.countLate(&f, at, a.Log)
+		l.countLate(f, at, a.Log)
 		return
 	}
 	switch {
 	case class == keys.Unattributable:
-	case !l.follows(a.Question, at):
+	case !followed:
 		f.leave(a.Route, a.Originator, class == keys.Verified)
 	default:
 		i, made := l.table.get(a.Question)
@@ -147,16 +149,21 @@ func (l *Ledger) Add(a *Arrival, key []byte, watermark int64) {
 			l.worst.offer(q, start, func() [16]byte { return l.cfg.KeyHash(key) })
 		}
 	}
+	if l.table.live > l.sampler.max {
+		l.full()
+	}
+}
+
+// file gives the place of the next arrival in an open tick; all of it is to be
+// written.
+func (l *Ledger) file(at int64) *filed {
 	t := l.tick(at)
 	if t.n%pageArrivals == 0 {
 		t.filed = append(t.filed, l.takePage())
 	}
 	t.n++
-	*t.arrival(t.n - 1) = f
 	l.stats.Open++
-	if l.table.live > l.sampler.max {
-		l.full()
-	}
+	return t.arrival(t.n - 1)
 }
 
 // Closed says that the tick of an arrival is closed.

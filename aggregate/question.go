@@ -58,8 +58,9 @@ const (
 // The questions of a key that has several are found through its family.
 type questions struct {
 	pages    [][]question
-	used     uint32 // entries handed out at least once
-	free     uint32 // head of the free list
+	used     uint32   // entries handed out at least once
+	freed    []uint32 // entries that are free again: maxFreed of them
+	free     uint32   // head of the list of the others
 	live     int
 	index    index
 	families map[uint64]*family // by ID.Key
@@ -69,6 +70,10 @@ const (
 	pageBits = 11
 	pageSize = 1 << pageBits
 	none     = ^uint32(0)
+
+	// maxFreed bounds questions.freed, which saves reading an entry, somewhere in
+	// memory, only to learn which is the next that is free.
+	maxFreed = 1 << 13
 )
 
 func newQuestions() questions { return questions{free: none, families: map[uint64]*family{}} }
@@ -119,7 +124,9 @@ func (t *questions) get(id ID) (i uint32, made bool) {
 
 func (t *questions) make(id ID) uint32 {
 	i := t.free
-	if i != none {
+	if n := len(t.freed); n > 0 {
+		i, t.freed = t.freed[n-1], t.freed[:n-1]
+	} else if i != none {
 		t.free = t.at(i).due
 	} else {
 		i = t.used
@@ -140,6 +147,10 @@ func (t *questions) drop(i uint32) {
 	} else if f.remove(t, i); f.size() == 0 {
 		delete(t.families, q.id.Key)
 	}
-	q.due, t.free = t.free, i
+	if len(t.freed) < maxFreed {
+		t.freed = append(t.freed, i)
+	} else {
+		q.due, t.free = t.free, i
+	}
 	t.live--
 }
