@@ -50,6 +50,8 @@ type decoder struct {
 	names   *localNames
 	entry   accesslog.Entry
 	block   []byte // memory of the block at hand
+	items   int    // what the batch before gave to one shard at most
+	keys    int    // likewise, bytes of keys
 	at      ingest.Ref
 	route   []byte
 
@@ -91,6 +93,10 @@ type shared struct {
 
 func (d *decoder) decode(part int, block ingest.Block) *batch {
 	b := d.shared.batch(len(block.Data), d.number)
+	for i := range b.shards {
+		b.shards[i].grow(d.items, d.keys)
+	}
+	d.items, d.keys = 0, 0
 	parser := d.parsers[part]
 	number := int64(0)
 	for rest := block.Data; len(rest) > 0; {
@@ -129,6 +135,9 @@ func (d *decoder) decode(part int, block ingest.Block) *batch {
 			}
 			line = more
 		}
+	}
+	for i := range b.shards {
+		d.items, d.keys = max(d.items, len(b.shards[i].items)), max(d.keys, len(b.shards[i].keys))
 	}
 	b.numbered = number
 	b.routes, b.peers = d.names.fresh()

@@ -42,6 +42,11 @@ type item struct {
 	keyLen               uint8 // no key is longer than 255 bytes
 }
 
+// grow makes room for so many items and bytes of keys, and some more.
+func (p *part) grow(items, keys int) {
+	p.items, p.keys = slices.Grow(p.items, items+items/16), slices.Grow(p.keys, keys+keys/16)
+}
+
 // add appends an arrival. Its Peer is in the decoder's numbering.
 func (p *part) add(a *aggregate.Arrival, peer uint16, before int64, key []byte) {
 	if len(p.items) == cap(p.items) {
