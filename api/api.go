@@ -1,21 +1,22 @@
 // Package api turns what the daemon knows into answers over HTTP: JSON under
 // /api/v1/, Prometheus metrics, health, and a stream of server-sent events.
 //
-// It reads only. It counts nothing, keeps no figure but the highest value of each
+// It reads only, but for POST /-/reload, which it hands on. It counts nothing, keeps no figure but the highest value of each
 // metric that must not fall, and knows neither the store nor the sources: what it
 // needs of them is the Reader, which the daemon implements. It does not draw: the
 // page at / is whatever it is given.
 package api
 
 import (
-	"crypto/sha256"
-	"crypto/tls"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,6 +29,10 @@ type Options struct {
 	// level of debugging, and what went wrong.
 	// Default: nothing is logged.
 	Log *slog.Logger
+	// Reload reads the configuration anew: all of it, or none if that is an error. Its
+	// text is what the client is told; it holds no secret. ErrUnavailable among what
+	// it wraps says that the same may work later. Default: there is no such route.
+	Reload func(ctx context.Context) (*Reloaded, error)
 	// Registry is where /metrics is gathered from; the daemon may register more
 	// there. Default: a registry of the server's own.
 	Registry *prometheus.Registry
@@ -63,10 +68,9 @@ type Server struct {
 	registry   *prometheus.Registry
 	metrics    *metrics
 	page       fs.FS
-	tokens     [][sha256.Size]byte
-	tls        *tls.Config
-	insecure   bool
-	retention  map[time.Duration]time.Duration
+	reload     func(ctx context.Context) (*Reloaded, error)
+	access     atomic.Pointer[access]
+	address    atomic.Pointer[net.Addr] // of the listener, while it serves
 	timeout    time.Duration
 	staleAfter time.Duration
 	handler    http.Handler
@@ -84,7 +88,7 @@ func New(r Reader, o Options) (*Server, error) {
 		return nil, errors.New("the API needs a reader")
 	}
 	s := &Server{
-		reader: r, log: o.Log, registry: o.Registry, page: o.Page, insecure: o.Insecure, retention: o.Retention,
+		reader: r, log: o.Log, registry: o.Registry, page: o.Page, reload: o.Reload,
 		timeout: o.Timeout, staleAfter: o.StaleAfter, closing: make(chan struct{}),
 	}
 	if s.log == nil {
@@ -104,19 +108,11 @@ func New(r Reader, o Options) (*Server, error) {
 		o.MaxStreams = 100
 	}
 	s.streams = make(chan struct{}, o.MaxStreams)
-	for i, token := range o.Tokens {
-		if len(token) == 0 {
-			return nil, fmt.Errorf("api.tokens[%d] is empty: it would let everybody in", i)
-		}
-		s.tokens = append(s.tokens, sha256.Sum256(token))
+	x, err := newAccess(&o)
+	if err != nil {
+		return nil, err
 	}
-	if o.TLS != nil {
-		var err error
-		if s.tls, err = o.TLS.config(); err != nil {
-			return nil, err
-		}
-	}
-	var err error
+	s.access.Store(x)
 	if s.metrics, err = newMetrics(s.registry); err != nil {
 		return nil, err
 	}

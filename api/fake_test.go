@@ -101,7 +101,7 @@ func stormSnapshot() *Snapshot {
 	}
 	attempts, share := 3, 0.2
 	return &Snapshot{
-		At: noon, State: Ready, Build: Build{"1.2.3", "abcdef", "go1.26"},
+		At: noon, State: Ready, Reload: Reload{At: noon.Add(-time.Hour)}, Build: Build{"1.2.3", "abcdef", "go1.26"},
 		Granted: []Grant{
 			{Model: "ratio", Ratio: 0.2, FloorPerSecond: 5, Clients: 1, Window: 10 * time.Second, Low: 0.5, CoverageFloor: 0.85, MinArrivals: 20},
 			{Route: "POST /orders", Model: "ratio", Ratio: 0.1, FloorPerSecond: 0.1, Clients: 2, Window: 10 * time.Second},

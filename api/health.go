@@ -53,6 +53,8 @@ var reasons = map[State]string{
 	Starting:         "no record is read yet",
 	Rebuilding:       "re-reading what the ledger has to know: figures are not of now",
 	StoreUnavailable: "the store cannot be written to: live figures go on, offsets wait",
+	Stalled:          "stored figures and metrics stand still",
+	Failed:           "no source can be read: see /api/v1/sources",
 }
 
 func writeState(w http.ResponseWriter, status int, v any) {

@@ -53,10 +53,16 @@ var contract = map[string]string{
 	"auditor_sampling_ratio":                   "gauge dependency",
 	"auditor_scope_split":                      "gauge dependency",
 	"auditor_store_write_seconds":              "histogram ",
-	"auditor_build_info":                       "gauge goversion,revision,version",
-	"auditor_http_requests_total":              "counter code,route",
-	"auditor_http_request_duration_seconds":    "histogram route",
-	"auditor_http_streams":                     "gauge ",
+	"auditor_source_up":                        "gauge source",
+	"auditor_source_restarts_total":            "counter source",
+	"auditor_config_last_reload_successful":    "gauge ",
+
+	"auditor_config_last_reload_success_timestamp_seconds": "gauge ",
+
+	"auditor_build_info":                    "gauge goversion,revision,version",
+	"auditor_http_requests_total":           "counter code,route",
+	"auditor_http_request_duration_seconds": "histogram route",
+	"auditor_http_streams":                  "gauge ",
 }
 
 func scrapeText(t testing.TB, s *Server) string {

@@ -103,14 +103,16 @@ func harden(next http.Handler) http.Handler {
 // authorize lets in who bears one of the tokens. All of them are compared, each in
 // constant time, so that the time taken tells neither which nor how much matched.
 func (s *Server) authorize(next http.Handler) http.Handler {
-	if len(s.tokens) == 0 {
-		return next
-	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		tokens := s.access.Load().tokens
+		if len(tokens) == 0 {
+			next.ServeHTTP(w, r)
+			return
+		}
 		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 		sum, match := sha256.Sum256([]byte(strings.TrimSpace(token))), 0
-		for i := range s.tokens {
-			match |= subtle.ConstantTimeCompare(sum[:], s.tokens[i][:])
+		for i := range tokens {
+			match |= subtle.ConstantTimeCompare(sum[:], tokens[i][:])
 		}
 		if !strings.EqualFold(scheme, "Bearer") || match != 1 {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="auditor"`)

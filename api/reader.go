@@ -56,6 +56,8 @@ const (
 	Warming          State = "warming"           // counts, but questions from before the start are unknown: repeats are missing
 	Ready            State = "ready"             // counts
 	StoreUnavailable State = "store_unavailable" // counts, but cannot store
+	Stalled          State = "stalled"           // counts, but seconds have not been stored for long, though records come
+	Failed           State = "failed"            // no source can be read
 )
 
 // Snapshot is what one instance knows at one moment. Live figures are of this
@@ -63,9 +65,11 @@ const (
 type Snapshot struct {
 	At    time.Time // wall clock
 	State State
-	// Reasons say why the instance is in a state other than ready, in words for
-	// people: "access-logs/3 has no owner". No keys, no tokens.
+	// Reasons say why the instance is in a state other than ready, and what of it is
+	// not well though it is, in words for people: "access-logs/3 has no owner". No
+	// keys, no tokens.
 	Reasons []string
+	Reload  Reload
 
 	Build         Build
 	Dependencies  []Dependency // by name; those of standby scopes left out
@@ -256,6 +260,7 @@ type Source struct {
 	Undecidable                  uint64 // of Counted, equal records that may be copies
 	Late                         uint64 // arrivals after their tick was closed
 	GapRecords                   uint64 // offsets that were never read
+	Restarts                     uint64 // how often the source as a whole was begun anew after it had failed
 }
 
 // Partition is a part of a source with an order of its own.

@@ -17,7 +17,8 @@ import (
 // turned into a problem.
 type answer func(r *http.Request, snap *Snapshot, p *params) (any, error)
 
-// routes is the whole surface. Every route takes GET, HEAD and OPTIONS.
+// routes is the whole surface. Every route takes GET, HEAD and OPTIONS, but /-/reload
+// takes POST.
 func (s *Server) routes() http.Handler {
 	m := chi.NewRouter()
 	m.Use(s.observe, s.recoverPanic, harden)
@@ -28,7 +29,12 @@ func (s *Server) routes() http.Handler {
 		}
 		writeProblem(w, problem(http.StatusNotFound, "no such resource: see /openapi.json"))
 	})
-	m.MethodNotAllowed(func(w http.ResponseWriter, _ *http.Request) {
+	m.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/-/reload" {
+			w.Header().Set("Allow", http.MethodPost)
+			writeProblem(w, problem(http.StatusMethodNotAllowed, "the configuration is read anew by POST"))
+			return
+		}
 		w.Header().Set("Allow", allow)
 		writeProblem(w, problem(http.StatusMethodNotAllowed, "this API only reads"))
 	})
@@ -43,6 +49,9 @@ func (s *Server) routes() http.Handler {
 
 	m.Group(func(m chi.Router) {
 		m.Use(s.authorize)
+		if s.reload != nil {
+			m.Post("/-/reload", s.reloadConfig)
+		}
 		// Bounds itself, and lasts.
 		get(m, "/api/v1/stream", s.stream)
 		// Compresses by itself.

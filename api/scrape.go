@@ -13,6 +13,14 @@ var questionBounds = []float64{1, 2, 3, 4, 5, 6, 8, 9, 12, 16, 18, 27, 32, 64, 1
 // samples of 0, so that what is known counts from 0.
 func (x *scrape) snapshot(s *Snapshot) {
 	x.put(x.build, 1, safeLabel(s.Build.Version), safeLabel(s.Build.Revision), safeLabel(s.Build.GoVersion))
+	if at := s.Reload.At; !at.IsZero() {
+		good := 1.0
+		if s.Reload.Failed {
+			good = 0
+		}
+		x.put(x.reloadGood, good)
+		x.put(x.reloadAt, float64(at.UnixMilli())/1e3)
+	}
 	x.histogram(x.storeWrite, &s.StoreWrites, StoreWriteBounds)
 	names := map[string]bool{}
 	for i := range s.Dependencies {
@@ -146,6 +154,14 @@ func (x *scrape) source(name string, s *Source) {
 	x.count(x.duplicates, s.Duplicates, name)
 	x.count(x.late, s.Late, name)
 	x.count(x.gaps, s.GapRecords, name)
+	if s.Kind != "scope" {
+		up := 1.0
+		if s.State == "failed" {
+			up = 0
+		}
+		x.put(x.sourceUp, up, name)
+		x.count(x.sourceRestarts, s.Restarts, name)
+	}
 	b := s.behind()
 	x.ratio(x.lag, b.seconds, name)
 	if !b.watermark.IsZero() {

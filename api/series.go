@@ -56,7 +56,7 @@ func (p *params) split(def string, of ...string) RangeQuery {
 func (s *Server) series(r *http.Request, snap *Snapshot, p *params) (any, error) {
 	names := p.measures()
 	q := p.split(string(ByDependency), string(ByDependency), string(ByRoute), string(ByOriginator), string(ByPeer))
-	x := p.span(snap.At, s.retention)
+	x := p.span(snap.At, s.access.Load().retention)
 	q.From, q.To, q.Step, q.Resolution = x.from, x.to, x.step, x.resolution
 	q.MaxSeries = p.count("limit", 20, 100)
 	if n := x.points() * int64(q.MaxSeries) * int64(len(names)); n > maxValues && len(p.faults) == 0 {

@@ -30,21 +30,24 @@ const (
 // A listener on another address than loopback is refused unless there are TLS and
 // tokens, or Options.Insecure.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
-	if err := s.mayListen(ln.Addr()); err != nil {
+	address := ln.Addr()
+	if err := s.access.Load().mayListen(address); err != nil {
 		ln.Close()
 		return err
 	}
+	s.address.Store(&address)
+	config := s.serverTLS()
 	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	srv := &http.Server{
-		Handler: s, TLSConfig: s.tls, BaseContext: func(net.Listener) context.Context { return base },
+		Handler: s, TLSConfig: config, BaseContext: func(net.Listener) context.Context { return base },
 		ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: s.timeout + writeSlack,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	served := make(chan error, 1)
 	go func() {
-		if s.tls != nil {
+		if config != nil {
 			served <- srv.ServeTLS(ln, "", "")
 			return
 		}
@@ -75,8 +78,8 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 func (s *Server) endStreams() { s.close.Do(func() { close(s.closing) }) }
 
 // mayListen says what is wrong with serving at an address.
-func (s *Server) mayListen(a net.Addr) error {
-	if s.insecure || s.tls != nil && len(s.tokens) > 0 {
+func (x *access) mayListen(a net.Addr) error {
+	if x.insecure || x.tls != nil && len(x.tokens) > 0 {
 		return nil
 	}
 	switch a := a.(type) {
@@ -89,9 +92,9 @@ func (s *Server) mayListen(a net.Addr) error {
 	}
 	var lacks string
 	switch {
-	case s.tls == nil && len(s.tokens) == 0:
+	case x.tls == nil && len(x.tokens) == 0:
 		lacks = "without TLS and tokens"
-	case s.tls == nil:
+	case x.tls == nil:
 		lacks = "without TLS"
 	default:
 		lacks = "without tokens"

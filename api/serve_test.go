@@ -210,7 +210,7 @@ func TestOtherAddressesThanLoopback(t *testing.T) {
 		{Options{Tokens: tokens}, tcp("10.0.0.1"), "without TLS, and"}, {Options{TLS: files}, tcp("10.0.0.1"), "without tokens, and"},
 		{Options{TLS: files, Tokens: tokens}, tcp("10.0.0.1"), ""}, {Options{Insecure: true}, tcp("0.0.0.0"), ""},
 	} {
-		err := newServer(t, newFake(), c.o).mayListen(c.addr)
+		err := newServer(t, newFake(), c.o).access.Load().mayListen(c.addr)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "api.insecure: true")) {
 			t.Errorf("%v: %v, want %q", c.addr, err, c.want)
 		}

@@ -31,6 +31,7 @@ type sourceAnswer struct {
 	Quarantined map[string]uint64 `json:"quarantined"`
 	Late        uint64            `json:"late"`
 	GapRecords  uint64            `json:"gap_records"`
+	Restarts    uint64            `json:"restarts"`
 	Partitions  []partitionAnswer `json:"partitions"`
 }
 
@@ -101,7 +102,7 @@ func newSource(x *Source) sourceAnswer {
 		Name: x.Name, Kind: x.Kind, Dependency: x.Dependency, State: x.State, Error: x.Error,
 		Lag: b.lag, LagSeconds: b.seconds, Watermark: instant(b.watermark),
 		Counted: x.Counted, Ignored: x.Ignored, Duplicates: x.Duplicates, Undecidable: x.Undecidable,
-		Quarantined: map[string]uint64{}, Late: x.Late, GapRecords: x.GapRecords, Partitions: []partitionAnswer{},
+		Quarantined: map[string]uint64{}, Late: x.Late, GapRecords: x.GapRecords, Restarts: x.Restarts, Partitions: []partitionAnswer{},
 	}
 	for reason, n := range x.Quarantined {
 		a.Quarantined[reason] = n

@@ -197,7 +197,7 @@ const topParts = 2000
 
 func (s *Server) topStored(r *http.Request, snap *Snapshot, p *params, sort string, limit int) (any, error) {
 	q := p.split("", string(ByPeer), string(ByOriginator), string(ByRoute), byQuestion)
-	x := p.span(snap.At, s.retention)
+	x := p.span(snap.At, s.access.Load().retention)
 	single := q.By == byQuestion
 	if single {
 		p.noSeconds(sort)

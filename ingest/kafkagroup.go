@@ -87,7 +87,7 @@ func (k *Kafka) runGroup(ctx context.Context, h Handler, topics topology) error 
 		JoinGroupBackoff:      4 * k.cfg.tune.retryMin,
 	})
 	if err != nil {
-		return fmt.Errorf("kafka group %s: %w", k.cfg.Group, err)
+		return fmt.Errorf("kafka group %s: %w; %w", k.cfg.Group, err, ErrFinal)
 	}
 	var settling atomic.Bool
 	defer k.leave(group, &conns, &settling)

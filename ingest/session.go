@@ -1,6 +1,9 @@
 package ingest
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // Partition is one ordered stream of a source: a topic's partition, a followed
 // file, a spool. It is the unit in which positions are kept and a watermark moves.
@@ -39,6 +42,10 @@ type Batch struct {
 	// batch calls it once.
 	Done func()
 }
+
+// ErrFinal is in what Run returns, and what opens a source, when to try again is of no
+// use: it takes another configuration, or another version of the program.
+var ErrFinal = errors.New("it is not tried again")
 
 // Handler takes what sources read. Its methods are called from several
 // goroutines, those of one partition one at a time.

@@ -162,7 +162,7 @@ func (s *Spool) inspect(seg *segment, last bool) error {
 	}
 	version, ok := headerVersion(head[:n], seg.base)
 	if ok && version != segmentVersion {
-		return fmt.Errorf("%s is of version %d, and this program knows version %d", filepath.Base(seg.path), version, segmentVersion)
+		return fmt.Errorf("%s is of version %d, and this program knows version %d; %w", filepath.Base(seg.path), version, segmentVersion, ErrFinal)
 	}
 	if !last {
 		return nil

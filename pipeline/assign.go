@@ -13,7 +13,7 @@ import (
 var ErrAnew = errors.New("the partition is begun anew")
 
 // errMoved is what a session of a scope that begins anew is told.
-var errMoved = fmt.Errorf("%w: another instance has counted on meanwhile", ErrAnew)
+var errMoved = fmt.Errorf("%w: another instance has counted on meanwhile, or the configuration changes", ErrAnew)
 
 // assign takes a partition in and says where to begin. ok is false if the scope
 // cannot go on from there: another instance has counted since this one did, and
@@ -22,6 +22,7 @@ func (s *scope) assign(p ingest.Partition, at ingest.Position, was left, known b
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hold = s.live.cfg.Clock().Add(settle)
+	delete(s.expected, p.Name)
 	if part = s.parts[p.Name]; part != nil {
 		if at.Offset > part.next || known && (was.EmitFrom > s.stored || part.contradicts(&was)) {
 			return nil, 0, false
@@ -34,8 +35,20 @@ func (s *scope) assign(p ingest.Partition, at ingest.Position, was left, known b
 		}
 		return part, part.next, true
 	}
-	part = &livePart{Partition: p, assigned: true, next: at.Offset, mark: was.Mark, trail: newTrail(), left: at, base: markAt{at.Offset, was.Mark}, todo: was.Raised, done: was.Done}
-	s.rules = max(s.rules, was.Rules)
+	part = &livePart{Partition: p, assigned: true, next: at.Offset, mark: was.Mark, trail: newTrail(), left: at, base: markAt{at.Offset, was.Mark}, todo: was.Raised, done: was.Done, old: was.Old, final: noTick}
+	if known && !was.Cold {
+		part.final = was.EmitFrom
+		if was.Config != s.live.cfg.Reading {
+			s.renew(s.rules)
+			part.heed(settled{was.EmitFrom, was.Lateness}, s.live.cfg.Lateness)
+		}
+	}
+	s.recall(part, &was)
+	if !s.anew {
+		s.rules = max(s.rules, was.Rules)
+	} else if was.Rules >= s.rules {
+		s.renew(was.Rules)
+	}
 	if known && !was.Cold {
 		s.warm = max(s.warm, was.Warm)
 		s.emitFrom = max(s.emitFrom, was.EmitFrom)
@@ -78,15 +91,16 @@ func (s *scope) abandoned() bool {
 	return s.live.cfg.Clock().Sub(s.hold) > 2*s.live.cfg.Horizon+s.live.cfg.Lateness
 }
 
-// ready gives the watermark by which the partition's next records are read.
-func (s *scope) ready(p *livePart) (mark int64, err error) {
+// ready gives the watermark by which the partition's next records are read, and what
+// is settled of it.
+func (s *scope) ready(p *livePart) (mark int64, old []settled, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p.decided != nil {
-		return 0, errDecided
+		return 0, nil, errDecided
 	}
 	p.raise()
-	return p.mark, nil
+	return p.mark, p.old, nil
 }
 
 // committed is told which position of a partition a restart would be told.
@@ -98,4 +112,7 @@ func (s *scope) committed(p *livePart, at ingest.Position) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p.settle(&l)
+	if l.Config == s.live.cfg.Reading {
+		p.rules = l.Rules
+	}
 }

@@ -65,7 +65,8 @@ type decoder struct {
 	live bool // a daemon's: late arrivals are kept apart, and questions are drawn
 	line []byte
 	dead func(line []byte, reason string, at ingest.Ref)
-	mark int64 // its partition's watermark before the block
+	mark int64     // its partition's watermark before the block
+	old  []settled // of its partition
 }
 
 // shared is what all decoders read and none writes.
@@ -266,7 +267,14 @@ func (d *decoder) put(b *batch) {
 		n = a.Text * 0x9e3779b97f4a7c15
 	}
 	shard := (n >> 32) * uint64(d.shared.shardCount) >> 32
-	if d.live && b.trace.add(d.shared, a, d.at.Offset, max(d.mark, d.before)) {
+	late := d.live && b.trace.add(d.shared, a, d.at.Offset, max(d.mark, d.before))
+	if len(d.old) > 0 {
+		var counted bool
+		if late, counted = d.shared.judge(d.old, a, max(d.mark, d.before), late); counted {
+			return
+		}
+	}
+	if late {
 		b.shards[shard].late = append(b.shards[shard].late, lateItem{*a, d.peer, d.at.Offset / d.shared.offsetBlock})
 		return
 	}

@@ -41,7 +41,9 @@ type Live struct {
 
 	probe *probe
 
-	gauges map[routeName]*gauge // of dependencies and routes; of whoever takes pictures
+	picturing sync.Mutex           // held while a picture is taken
+	gauges    map[routeName]*gauge // of dependencies and routes
+	past      past                 // what this process counted by earlier configurations
 }
 
 // LiveConfig says how a daemon counts.
@@ -188,6 +190,8 @@ func (l *Live) Assigned(ctx context.Context, p ingest.Partition, at ingest.Posit
 		s.stop()
 	}
 	s = newScope(l, name, shards)
+	s.inherit(l.past.scopes[name])
+	delete(l.past.scopes, name) // a later one goes by positions
 	l.scopes[name] = s
 	part, from, _ := s.assign(p, at, was, known)
 	return &session{live: l, scope: s, part: part}, ingest.Position{Offset: from, Metadata: at.Metadata}, nil
@@ -258,7 +262,7 @@ func (s *session) Consume(ctx context.Context, b *ingest.Batch) error {
 	if err := s.scope.room(ctx); err != nil {
 		return err
 	}
-	for _, piece := range s.part.cut(b) {
+	for _, piece := range s.scope.cut(s.part, b) {
 		if err := s.consume(ctx, piece); err != nil {
 			return err
 		}
@@ -286,11 +290,11 @@ func (s *session) consume(ctx context.Context, b *ingest.Batch) error {
 		return err
 	}
 	d.shared.latest = s.live.cfg.Clock().Add(s.live.cfg.MaxFuture).UnixNano()
-	mark, err := s.scope.ready(s.part)
+	mark, old, err := s.scope.ready(s.part)
 	if err != nil {
 		return err
 	}
-	d.mark, d.dead = mark, nil
+	d.mark, d.dead, d.old = mark, nil, old
 	if letters := s.live.cfg.DeadLetters; source < len(letters) && letters[source] != nil {
 		d.dead = func(line []byte, reason string, at ingest.Ref) { letters[source](line, reason, s.part.Partition, at) }
 	}

@@ -32,6 +32,11 @@ type livePart struct {
 	begun    bool              // records have come
 	joiner   *accesslog.Joiner // holds what came of lines in parts; nil: nothing ever did
 	warming  bool              // what the ledger had to read again is gone; until the next records
+	old      []settled         // see settled
+	final    int64             // ticks before were stored with all that is on time of it when it was assigned
+	rules    uint32            // in its position as it is kept
+	reading  bool              // it was assigned when the scope was paused
+	told     int64             // records below it are in the counts of this process already
 
 	joined     []byte // memory of join
 	joinedRefs []ingest.Ref
@@ -117,13 +122,24 @@ func (p *livePart) decisions() []markAt {
 	return append(all, *p.decided)
 }
 
-// cut parts a batch where a watermark has to be raised in its midst.
-func (p *livePart) cut(b *ingest.Batch) (out []*ingest.Batch) {
+// cuts are the offsets at which something changes: a watermark has to be raised, or
+// what was counted before ends.
+func (p *livePart) cuts() []int64 {
+	out := []int64{p.told}
 	for _, m := range p.todo {
-		if b.Refs == nil || m.Offset <= b.Offset || m.Offset >= b.Next {
+		out = append(out, m.Offset)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// cut parts a batch where something changes in its midst.
+func (p *livePart) cut(b *ingest.Batch) (out []*ingest.Batch) {
+	for _, at := range p.cuts() {
+		if b.Refs == nil || at <= b.Offset || at >= b.Next {
 			continue
 		}
-		line := slices.IndexFunc(b.Refs, func(r ingest.Ref) bool { return r.Offset >= m.Offset })
+		line := slices.IndexFunc(b.Refs, func(r ingest.Ref) bool { return r.Offset >= at })
 		if line <= 0 {
 			continue
 		}
@@ -132,9 +148,9 @@ func (p *livePart) cut(b *ingest.Batch) (out []*ingest.Batch) {
 		for range line {
 			size += slices.Index(b.Data[size:], '\n') + 1
 		}
-		head.Data, head.Refs, head.Next, head.AtEnd = b.Data[:size], b.Refs[:line], m.Offset, false
+		head.Data, head.Refs, head.Next, head.AtEnd = b.Data[:size], b.Refs[:line], at, false
 		rest := *b
-		rest.Data, rest.Refs, rest.Offset, rest.Gap, rest.Empty = b.Data[size:], b.Refs[line:], m.Offset, 0, 0
+		rest.Data, rest.Refs, rest.Offset, rest.Gap, rest.Empty = b.Data[size:], b.Refs[line:], at, 0, 0
 		out, b = append(out, &head), &rest
 	}
 	return append(out, b)

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"sync"
 	"sync/atomic"
 
 	"github.com/targetside/auditor/aggregate"
@@ -23,8 +24,11 @@ type liveJob struct {
 	mark   int64     // the partition's watermark before the batch
 	to     int64     // ticks before are to be closed
 	beat   bool
-	most   int     // with a beat: questions that may be followed
-	find   *search // nothing but that
+	most   int             // with a beat: questions that may be followed
+	find   *search         // nothing but that
+	final  int64           // of its partition
+	again  bool            // of a batch that this process has counted already
+	passed *sync.WaitGroup // told by every shard that it is through; nil: nobody waits
 	routes []uint16
 	peers  []uint8
 	left   atomic.Int32
@@ -55,6 +59,10 @@ func (sh *liveShard) work(s *scope, number int) {
 				it := &part.items[k]
 				it.arrival(&a, j.routes, j.peers)
 				if sh.ledger.Closed(&a) { // its partition came when that was so already
+					if s.live.shared.ledger.Tick(&a) < j.final { // and its row has it
+						keys = keys[it.keyLen:]
+						continue
+					}
 					blocks = sh.late(&a, j.block, out, blocks)
 					keys = keys[it.keyLen:]
 					continue
@@ -77,6 +85,9 @@ func (sh *liveShard) work(s *scope, number int) {
 			sh.ledger.Close(j.to, out)
 		}
 		s.take(number, j, out, sh.ledger.Stats(), blocks)
+		if j.passed != nil {
+			j.passed.Done()
+		}
 	}
 }
 

@@ -27,6 +27,9 @@ type Picture struct {
 	Warming    bool  // what was asked before the first record is not known
 	Closed     int64 // the first tick that is not closed in every scope; math.MinInt64: none is
 	StoreErr   error // why the latest write failed
+	// Stalled says of each scope whose ticks are not stored though records come what
+	// they wait for.
+	Stalled []string
 }
 
 // LivePartition is one partition of a scope.
@@ -189,9 +192,10 @@ func parts(m map[string]*aggregate.Sums) []LivePart {
 	return out
 }
 
-// Picture takes a picture. It is for one goroutine: budgets keep the readings of
-// pictures.
+// Picture takes a picture. Budgets keep the readings of pictures.
 func (l *Live) Picture() *Picture {
+	l.picturing.Lock()
+	defer l.picturing.Unlock()
 	n := l.names()
 	p := &Picture{
 		At: l.cfg.Clock(), Closed: math.MaxInt64, Sources: make([]SourceCounts, len(l.cfg.Sources)),
@@ -220,15 +224,7 @@ func (l *Live) Picture() *Picture {
 		addSheets(spent, s.windows, int64(l.cfg.Budget.Window), n)
 		l.addSeconds(seconds, s.windows, n)
 		s.worstOf(worst, n)
-		for route, c := range s.totals {
-			dep, name := n.Route(route)
-			if totals[dep] == nil {
-				totals[dep] = newSheet()
-			}
-			totals[dep].total.Merge(c)
-			totals[dep].over.Merge(s.over[route])
-			sumInto(totals[dep].routes, name, c)
-		}
+		s.addTotals(totals, n)
 		s.mu.Unlock()
 	}
 	if p.Closed == math.MaxInt64 {
@@ -244,6 +240,7 @@ func (l *Live) Picture() *Picture {
 	for name := range worst {
 		names[name] = true
 	}
+	l.past.add(p, l.cfg.Sources, totals, names)
 	for _, name := range sortedKeys(names) {
 		d := LiveDependency{Name: name, ClosedWindows: recent[name], Worst: worstFirst(worst[name]), ScopeSplit: split[name]}
 		for i, length := range WindowLengths {
@@ -304,6 +301,19 @@ func (l *Live) addSeconds(all map[routeName][]budget.Counts, w *windows, n *name
 	}
 }
 
+// addTotals adds the closed ticks of a scope, by dependency, with its lock.
+func (s *scope) addTotals(totals map[string]*sheet, n *names) {
+	for route, c := range s.totals {
+		dep, name := n.Route(route)
+		if totals[dep] == nil {
+			totals[dep] = newSheet()
+		}
+		totals[dep].total.Merge(c)
+		totals[dep].over.Merge(s.over[route])
+		sumInto(totals[dep].routes, name, c)
+	}
+}
+
 func (l *Live) gauge(dependency, route string) *gauge {
 	k := routeName{dependency, route}
 	if l.gauges[k] == nil {
@@ -315,13 +325,7 @@ func (l *Live) gauge(dependency, route string) *gauge {
 // picture adds what is known of a scope, with its lock. A scope without a partition
 // is another instance's now: of that nothing is said.
 func (s *scope) picture(p *Picture) bool {
-	source, shared, some := 0, false, false
-	for _, x := range s.parts {
-		if x.assigned {
-			shared = shared || some && source != x.Source
-			source, some = x.Source, true
-		}
-	}
+	source, shared, some := s.feeders(false)
 	for i, c := range s.windows.sources {
 		p.Sources[i].add(c)
 	}
@@ -344,12 +348,33 @@ func (s *scope) picture(p *Picture) bool {
 	if shared {
 		stats = &p.Shared
 	}
+	s.addStats(stats)
 	for _, st := range s.stats {
 		p.Live += st.Live
 		p.SampleBits = max(p.SampleBits, int(st.Bits))
-		stats.Duplicates += st.Duplicates
-		stats.Undecidable += st.Undecidable
-		stats.Late += st.Late
+	}
+	if why := s.stalled(p.At); why != "" {
+		p.Stalled = append(p.Stalled, why)
 	}
 	return true
+}
+
+// feeders says of which source the partitions are, or that they are of several; of
+// those that are not assigned, too, if all are asked for.
+func (s *scope) feeders(all bool) (source int, shared, some bool) {
+	for _, x := range s.parts {
+		if x.assigned || all {
+			shared = shared || some && source != x.Source
+			source, some = x.Source, true
+		}
+	}
+	return source, shared, some
+}
+
+// addStats adds the statistics of the ledgers, without what this process counted
+// before.
+func (s *scope) addStats(to *aggregate.Stats) {
+	for i, st := range s.stats {
+		*to = sumStats(*to, st, s.again[i])
+	}
 }

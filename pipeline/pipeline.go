@@ -48,12 +48,18 @@ type Config struct {
 	// Parallel is the number of decoders, and that of shards. 0 is half of the
 	// processors, so that each runs one of either and keeps its memory at hand.
 	Parallel int
+	// Reading is different for each way in which records are read and identified.
+	// It is kept with positions, so it must not hold a secret.
+	Reading string
 
 	block int // size of the blocks that are decoded at once; 0 is blockSize
 }
 
 // Source says how the records of one source are read.
 type Source struct {
+	// Name tells the source from others of a daemon, also after its configuration
+	// has changed.
+	Name string
 	// Dependency is the name of the protected target, or DependencyField the log
 	// field that holds it.
 	Dependency      string

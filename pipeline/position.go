@@ -119,14 +119,17 @@ func (r *trail) release(from, next, mark, block int64) markAt {
 
 // left is what a position's metadata says.
 type left struct {
-	Version  int      `json:"v"`
-	EmitFrom int64    `json:"emit"` // E: rows of ticks before it are stored
-	Mark     int64    `json:"mark"` // the watermark just before the offset, Unix ns
-	Rules    uint32   `json:"rules"`
-	Raised   []markAt `json:"idle,omitempty"` // at these offsets the watermark was raised, the partition being idle
-	Warm     int64    `json:"warm,omitempty"` // the first tick that is not warming
-	Cold     bool     `json:"cold,omitempty"` // nothing is stored yet: only Raised was to be kept
-	Done     int64    `json:"done,omitempty"` // records below it are counted: read again, they only teach the ledger
+	Version  int       `json:"v"`
+	EmitFrom int64     `json:"emit"` // E: rows of ticks before it are stored
+	Mark     int64     `json:"mark"` // the watermark just before the offset, Unix ns
+	Rules    uint32    `json:"rules"`
+	Raised   []markAt  `json:"idle,omitempty"` // at these offsets the watermark was raised, the partition being idle
+	Warm     int64     `json:"warm,omitempty"` // the first tick that is not warming
+	Cold     bool      `json:"cold,omitempty"` // nothing is stored yet: only Raised was to be kept
+	Done     int64     `json:"done,omitempty"` // records below it are counted: read again, they only teach the ledger
+	Config   string    `json:"cfg,omitempty"`  // Config.Reading of who left it
+	Lateness int64     `json:"late,omitempty"` // by which ticks before EmitFrom were closed
+	Old      []settled `json:"old,omitempty"`  // by which others were closed earlier, while their records may still come
 }
 
 const leftVersion = 1

@@ -28,6 +28,11 @@ type scope struct {
 	mu       sync.Mutex
 	changed  *sync.Cond // of mu: rows were stored
 	rules    uint32     // 0: not known yet
+	anew     bool       // other rules were in force before
+	above    uint32     // the highest of these
+	since    uint32     // the rules of which the store knows from which tick on they hold
+	paused   bool       // nothing is read; guarded by sending, too
+	past     *pastScope // the scope as an earlier configuration left it; nil: there was none
 	parts    map[string]*livePart
 	hold     time.Time // no tick is closed before: partitions come and go
 	closedBy []int64   // by shard, the tick before which all are closed
@@ -49,7 +54,12 @@ type scope struct {
 	totals   map[uint16]*aggregate.Sums      // of closed ticks that were counted here first, by route
 	over     map[uint16]*aggregate.Histogram // arrivals per question in these, of questions that are over
 	stats    []aggregate.Stats               // by shard
+	again    []aggregate.Stats               // by shard, what of stats this process had counted already
+	moved    time.Time                       // when ticks were last stored, or none was due
 	storeErr error
+
+	expected      map[string]bool // partitions of past that are still to come
+	expectedUntil time.Time
 
 	writing chan struct{} // has room while no rows are stored
 }
@@ -90,7 +100,8 @@ func newScope(l *Live, name string, shards int) *scope {
 		writing: make(chan struct{}, 1),
 	}
 	s.changed = sync.NewCond(&s.mu)
-	s.stats, s.closedBy = make([]aggregate.Stats, shards), slices.Repeat([]int64{noTick}, shards)
+	s.moved = l.cfg.Clock()
+	s.stats, s.again, s.closedBy = make([]aggregate.Stats, shards), make([]aggregate.Stats, shards), slices.Repeat([]int64{noTick}, shards)
 	s.worst = make([][]aggregate.Episode, shards)
 	for range shards {
 		s.shards = append(s.shards, newLiveShard(s, l.cfg.share(shards)))
@@ -110,7 +121,7 @@ func (s *scope) advance(p *livePart, b *ingest.Batch, out *batch, d *decoder, j 
 		job.routes, job.peers = s.live.reg.routeOf[d.number], s.live.reg.peerOf[d.number]
 		s.live.order.Unlock()
 	}
-	if s.shards == nil {
+	if s.shards == nil || s.paused {
 		return errMoved
 	}
 	s.mu.Lock()
@@ -120,7 +131,9 @@ func (s *scope) advance(p *livePart, b *ingest.Batch, out *batch, d *decoder, j 
 	}
 	if j != nil {
 		p.take(j)
-		s.windows.source(p.Source).add(j.counts())
+		if b.Next > p.told {
+			s.windows.source(p.Source).add(j.counts())
+		}
 	}
 	now := s.live.cfg.Clock()
 	p.next = max(p.next, b.Next)
@@ -135,10 +148,14 @@ func (s *scope) advance(p *livePart, b *ingest.Batch, out *batch, d *decoder, j 
 	}
 	if out != nil {
 		job.batch, job.mark, job.block = out, p.mark, b.Offset/s.live.shared.offsetBlock
+		job.again = b.Next <= p.told
+		job.final = p.final
 		p.mark = max(p.mark, out.maxLog)
 		p.trail.add(&out.trace)
 		p.sent = append(p.sent, b.Offset)
-		s.windows.read(p.Source, out)
+		if !job.again {
+			s.windows.read(p.Source, out)
+		}
 	}
 	s.count(p, b)
 	s.windows.lost(p.Source, p.lost(b), b.Empty)
@@ -204,7 +221,7 @@ func (s *scope) send(j *liveJob) {
 // decided that its watermark is the lowest of those that are not; once that is
 // committed, it is. When all are idle nothing closes.
 func (s *scope) closeable(now time.Time) int64 {
-	if now.Before(s.hold) {
+	if now.Before(s.hold) || len(s.expected) > 0 && now.Before(s.expectedUntil) {
 		return noTick
 	}
 	low, busy := int64(math.MaxInt64), int64(math.MaxInt64)
@@ -236,6 +253,9 @@ func (s *scope) pulse() {
 	most := s.live.perShard()
 	s.sending.Lock()
 	defer s.sending.Unlock()
+	if s.paused {
+		return
+	}
 	s.mu.Lock()
 	now := s.live.cfg.Clock()
 	if s.atEnd() {
@@ -256,6 +276,9 @@ func (s *scope) take(shard int, j *liveJob, out *aggregate.Output, stats aggrega
 		case s.live.shared.spare <- j.batch:
 		default:
 		}
+	}
+	if j.again {
+		s.again[shard] = sumStats(s.again[shard], stats, s.stats[shard])
 	}
 	s.stats[shard] = stats
 	for _, t := range out.Ticks {
@@ -294,7 +317,7 @@ func (s *scope) take(shard int, j *liveJob, out *aggregate.Output, stats aggrega
 	s.takeEpisodes(out.Episodes)
 	s.compare(out.Sightings)
 	for i := range out.Late {
-		s.takeLate(&out.Late[i], lateKey{j.part.Name, blocks[i]})
+		s.takeLate(&out.Late[i], lateKey{j.part.Name, blocks[i]}, j.again)
 		if a := &out.Late[i]; s.recent.from != noTick && a.Tick >= s.recent.from {
 			s.recent.at(a.Tick, homes[a.Dims.Route]).Add(&a.Beat)
 		}
@@ -321,14 +344,16 @@ const (
 	viewPeers
 )
 
-func (s *scope) takeLate(a *aggregate.LateArrival, k lateKey) {
+func (s *scope) takeLate(a *aggregate.LateArrival, k lateKey, again bool) {
 	b := s.late[k]
 	if b == nil {
 		b = &lateRows{rows: map[lateRow]*aggregate.Counts{}}
 		s.late[k] = b
 	}
 	b.records++
-	s.closedSum(a.Dims.Route).Add(&a.Beat)
+	if !again {
+		s.closedSum(a.Dims.Route).Add(&a.Beat)
+	}
 	for _, byPeer := range []bool{false, true} {
 		d := aggregate.Dims{Route: a.Dims.Route, Originator: a.Dims.Originator}
 		if byPeer {
@@ -409,7 +434,9 @@ func (s *scope) done(w *Written) {
 			b.stored = n
 		}
 	}
-	s.stored = max(s.stored, w.Closed)
+	if w.Closed > s.stored {
+		s.stored, s.moved = w.Closed, s.live.cfg.Clock()
+	}
 	s.open.forget(s.stored)
 	for at := range s.filed {
 		if at < s.stored-4*s.horizon() {
@@ -457,6 +484,13 @@ func (s *scope) write(ctx context.Context) error {
 		s.log.Warn("rows cannot be stored; trying again", "error", err)
 		return err
 	}
+	if begun, err := s.begun(ctx); err != nil {
+		s.failed(err)
+		s.log.Warn("rows cannot be stored; trying again", "error", err)
+		return err
+	} else if !begun {
+		return nil
+	}
 	w := s.collect()
 	if w == nil {
 		return nil
@@ -487,7 +521,7 @@ func (s *scope) failed(err error) {
 // known makes sure that the scope's rules have a version.
 func (s *scope) known(ctx context.Context) error {
 	s.mu.Lock()
-	rules := s.rules
+	rules, above := s.rules, s.above
 	s.mu.Unlock()
 	if rules != 0 {
 		return nil
@@ -496,9 +530,12 @@ func (s *scope) known(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	rules = max(rules, above+1) // the earlier ones may be of another instance's store
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.rules = max(s.rules, rules)
+	if s.above == above { // no partition came meanwhile of which others hold
+		s.rules = max(s.rules, rules)
+	}
 	return nil
 }
 
@@ -506,13 +543,19 @@ func (s *scope) known(ctx context.Context) error {
 func (s *scope) room(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.paused {
+		return errMoved
+	}
 	if s.waiting() < s.live.cfg.MaxPending {
 		return nil
 	}
 	stop := context.AfterFunc(ctx, s.changed.Broadcast)
 	defer stop()
-	for s.waiting() >= s.live.cfg.MaxPending && ctx.Err() == nil {
+	for s.waiting() >= s.live.cfg.MaxPending && ctx.Err() == nil && !s.paused {
 		s.changed.Wait()
+	}
+	if s.paused {
+		return errMoved
 	}
 	return ctx.Err()
 }
@@ -521,12 +564,12 @@ func (s *scope) room(ctx context.Context) error {
 func (s *scope) released(p *livePart) ingest.Position {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.parts[p.Name] != p {
+	if s.parts[p.Name] != p || s.rules == 0 && s.anew {
 		return p.left
 	}
 	if s.stored == noTick { // nothing but that the partition is idle, without which nothing might ever be
 		if raised := p.decisions(); len(raised) > 0 {
-			l := left{EmitFrom: noTick, Mark: p.base.Mark, Rules: s.rules, Raised: raised, Cold: true}
+			l := left{EmitFrom: noTick, Mark: p.base.Mark, Rules: s.rules, Raised: raised, Cold: true, Config: s.live.cfg.Reading}
 			p.left = ingest.Position{Offset: p.base.Offset, Metadata: l.String()}
 		}
 		return p.left
@@ -546,13 +589,17 @@ func (s *scope) released(p *livePart) ingest.Position {
 		at = p.base // it was left there, with all that is needed
 	}
 	p.base = at
+	p.forget(at.Mark, s.live.cfg.Lateness)
 	for k, b := range s.late {
 		if k.part == p.Name && k.block < at.Offset/block && b.records == b.stored {
 			delete(s.late, k)
 		}
 	}
 	p.raised = slices.DeleteFunc(p.raised, func(m markAt) bool { return m.Offset < at.Offset })
-	l := left{EmitFrom: s.stored, Mark: at.Mark, Rules: s.rules, Raised: p.decisions(), Warm: s.warm, Done: done}
+	l := left{
+		EmitFrom: s.stored, Mark: at.Mark, Rules: s.rules, Raised: p.decisions(), Warm: s.warm, Done: done,
+		Config: s.live.cfg.Reading, Lateness: int64(s.live.cfg.Lateness), Old: p.old,
+	}
 	p.left = ingest.Position{Offset: at.Offset, Metadata: l.String()}
 	return p.left
 }

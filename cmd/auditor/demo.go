@@ -122,11 +122,12 @@ func (d *demo) open(ctx context.Context, p *program, log *slog.Logger, listen, s
 	); err != nil {
 		return nil, err
 	}
-	l, err := load(p, name, true)
+	read := func() (*loaded, error) { return load(p, name, true) }
+	l, err := read()
 	if err != nil {
 		return nil, err
 	}
-	return newDaemon(ctx, l, log, p.now)
+	return newDaemon(ctx, l, read, log, p.now)
 }
 
 // The lateness and the horizon are those of callers that never take long: figures

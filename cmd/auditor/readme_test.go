@@ -74,9 +74,10 @@ func TestReadmeConfigurations(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		l := loaded{Config: c}
-		if _, err := l.openSources(store.NewMemory(), slog.New(slog.DiscardHandler)); err != nil {
-			t.Error(err)
+		for i := range c.Sources {
+			if _, _, err := openSource(i, &c.Sources[i], store.NewMemory(), slog.New(slog.DiscardHandler)); err != nil {
+				t.Error(err)
+			}
 		}
 	}
 	if len(parts) < 2 {

@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
+	"os/signal"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/targetside/auditor/api"
-	"github.com/targetside/auditor/ingest"
 	"github.com/targetside/auditor/pipeline"
 	"github.com/targetside/auditor/store"
 )
@@ -22,6 +25,9 @@ Reads the sources of the configuration as records come, counts them, keeps the
 rows in the store and answers at api.listen: figures under /api/v1/, metrics under
 /metrics, readiness under /readyz. It runs until it is interrupted; then it stores
 what is final, commits its positions and exits.
+
+SIGHUP, or POST /-/reload, makes it read its configuration again, and the files that
+this names: all of it comes into force, or none and the log says why.
 
 Flags:
 `
@@ -38,7 +44,11 @@ func runCommand(ctx context.Context, p *program, args []string) (int, error) {
 	if len(rest) > 0 {
 		return exitUsage, fmt.Errorf("found %q: files belong into the configuration, or to auditor replay", rest[0])
 	}
-	l, err := load(p, *configFile, true)
+	read := func() (*loaded, error) { return load(p, *configFile, true) }
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	l, err := read()
 	if err != nil {
 		return exitFailed, err
 	}
@@ -50,10 +60,11 @@ func runCommand(ctx context.Context, p *program, args []string) (int, error) {
 	for _, w := range l.Warnings() {
 		log.Warn(w)
 	}
-	d, err := newDaemon(ctx, l, log, p.now)
+	d, err := newDaemon(ctx, l, read, log, p.now)
 	if err != nil {
 		return exitFailed, err
 	}
+	d.hangup = hangup
 	fmt.Fprintf(p.stdout, "auditor: figures at http://%s/api/v1/summary, metrics at /metrics\n", d.listener.Addr())
 	return exitOK, d.run(ctx)
 }
@@ -61,15 +72,68 @@ func runCommand(ctx context.Context, p *program, args []string) (int, error) {
 // daemon is everything that runs, and what it runs on.
 type daemon struct {
 	log      *slog.Logger
-	loaded   *loaded
 	store    store.Store
 	watch    *storeWatch
-	live     *pipeline.Live
-	sources  []source
+	rows     *rowWriter
 	reader   *reader
 	server   *api.Server
 	listener net.Listener
 	now      func() time.Time
+
+	setup    atomic.Pointer[setup]
+	read     func() (*loaded, error) // the configuration, anew
+	hangup   <-chan os.Signal        // asks for that; nil: nobody does
+	changing chan struct{}           // has room while the setup does not change
+	reloaded atomic.Pointer[api.Reload]
+	patience time.Duration // with the store, when the setup changes
+	gate     gate
+
+	// While it runs: until when sources read, and until when is counted.
+	reading, counting context.Context
+}
+
+// setup is what follows from one configuration.
+type setup struct {
+	loaded  *loaded
+	live    *pipeline.Live
+	sources []*source // in the order of the configuration
+	hash    func([]byte) [16]byte
+	changed bool // it took over from another
+
+	stop  context.CancelFunc // of live
+	ended chan struct{}
+}
+
+// newSetup makes a setup; nothing of it works yet.
+func (d *daemon) newSetup(l *loaded, sources []*source) (*setup, error) {
+	c, err := l.pipelineConfig(d.now())
+	if err != nil {
+		return nil, err
+	}
+	live := pipeline.LiveConfig{
+		Config: c, Idle: l.Time.Idle, Writer: d.rows, Log: d.log, Clock: d.now, MaxLive: l.Ledger.MaxLiveQuestions,
+		StoreFrom: storeFrom[l.Store.Questions],
+	}
+	live.Reading = l.reading()
+	for i, s := range l.Sources {
+		live.Keyed = append(live.Keyed, s.Kafka != nil && s.Kafka.Keyed)
+		live.Parts = append(live.Parts, s.File != nil)
+		live.DeadLetters = append(live.DeadLetters, nil)
+		if s.DeadLetter != nil {
+			live.DeadLetters[i] = sources[i].letter
+		}
+	}
+	return &setup{loaded: l, live: pipeline.NewLive(live), sources: sources, hash: pipeline.KeyHasher(c.Salt)}, nil
+}
+
+// start counts until ctx is done or stop is called.
+func (x *setup) start(ctx context.Context) {
+	ctx, x.stop = context.WithCancel(ctx)
+	x.ended = make(chan struct{})
+	go func() {
+		defer close(x.ended)
+		x.live.Run(ctx)
+	}()
 }
 
 // stopTime bounds how long a daemon takes to stop: well below what supervisors
@@ -78,18 +142,16 @@ const stopTime = 15 * time.Second
 
 // newDaemon opens the store and the listener, so that what is wrong with these is
 // said before anything runs.
-func newDaemon(ctx context.Context, l *loaded, log *slog.Logger, now func() time.Time) (_ *daemon, err error) {
+func newDaemon(ctx context.Context, l *loaded, read func() (*loaded, error), log *slog.Logger, now func() time.Time) (_ *daemon, err error) {
 	if len(l.Sources) == 0 {
-		return nil, errors.New("nothing to read: the configuration has no sources")
+		return nil, errNoSources
 	}
-	d := &daemon{log: log, loaded: l, now: now}
+	d := &daemon{log: log, read: read, now: now, changing: make(chan struct{}, 1), patience: handoverTime}
+	var sources []*source
 	defer func() {
 		if err != nil {
-			for _, s := range d.sources {
-				if p, ok := s.reads.(*ingest.Push); ok {
-					p.Close()
-				}
-				s.closeDead(log)
+			for _, s := range sources {
+				s.giveUp()
 			}
 			d.close()
 		}
@@ -101,34 +163,23 @@ func newDaemon(ctx context.Context, l *loaded, log *slog.Logger, now func() time
 		return nil, err
 	}
 	d.watch = &storeWatch{store: d.store, log: log}
-	c, err := l.pipelineConfig(now())
-	if err != nil {
-		return nil, err
-	}
-	rows := &rowWriter{store: d.store}
-	keyed, parts := make([]bool, len(l.Sources)), make([]bool, len(l.Sources))
-	for i, s := range l.Sources {
-		keyed[i] = s.Kafka != nil && s.Kafka.Keyed
-		parts[i] = s.File != nil
-	}
-	if d.sources, err = l.openSources(d.store, log); err != nil {
-		return nil, err
-	}
-	letters := make([]func([]byte, string, ingest.Partition, ingest.Ref), len(d.sources))
-	for i := range d.sources {
-		if dead := d.sources[i].dead; dead != nil {
-			letters[i] = dead.Put
+	d.rows = &rowWriter{store: d.store}
+	for i := range l.Sources {
+		s := d.newSource(l, i)
+		if err = s.begin(); err != nil {
+			return nil, err
 		}
+		sources = append(sources, s)
 	}
-	d.live = pipeline.NewLive(pipeline.LiveConfig{
-		Config: c, Idle: l.Time.Idle, Keyed: keyed, Parts: parts, Writer: rows, Log: log, Clock: now, DeadLetters: letters,
-		MaxLive: l.Ledger.MaxLiveQuestions, StoreFrom: storeFrom[l.Store.Questions],
-	})
-	d.reader = newReader(d, rows, c.Salt)
-	options, err := l.apiOptions(log)
+	x, err := d.newSetup(l, sources)
 	if err != nil {
 		return nil, err
 	}
+	d.setup.Store(x)
+	d.reloaded.Store(&api.Reload{At: now()})
+	d.reader = newReader(d)
+	options := l.apiOptions(log)
+	options.Reload = d.reload
 	if d.server, err = api.New(d.reader, options); err != nil {
 		return nil, err
 	}
@@ -137,6 +188,8 @@ func newDaemon(ctx context.Context, l *loaded, log *slog.Logger, now func() time
 	}
 	return d, nil
 }
+
+var errNoSources = errors.New("nothing to read: the configuration has no sources")
 
 func (d *daemon) close() error {
 	if d.listener != nil {
@@ -156,22 +209,21 @@ func (d *daemon) run(ctx context.Context) error {
 	defer stopReading()
 	counting, stopCounting := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopCounting()
+	d.reading, d.counting = reading, counting
 
-	var counters, sources sync.WaitGroup
-	counters.Go(func() { d.live.Run(counting) })
+	var counters sync.WaitGroup
+	d.setup.Load().start(counting)
 	counters.Go(func() { d.reader.run(counting) })
 	counters.Go(func() { d.reader.watchSplits(counting, d.log) })
 	counters.Go(func() { d.expire(counting) })
 	counters.Go(func() { d.watch.run(counting) })
 	serving := make(chan error, 1)
 	go func() { serving <- d.server.Serve(counting, d.listener) }()
-	for _, s := range d.sources {
-		sources.Go(func() {
-			if err := s.reads.Run(reading, d.live); err != nil && reading.Err() == nil {
-				d.log.Error("a source has ended; the others go on", "source", s.name, "error", err)
-			}
-		})
+	for i, s := range d.setup.Load().sources {
+		s.number = i
+		s.start(reading, handing{d, s})
 	}
+	counters.Go(func() { d.hangups(reading) })
 
 	var failed error
 	select {
@@ -181,11 +233,17 @@ func (d *daemon) run(ctx context.Context) error {
 	}
 	d.log.Info("stopping")
 	stopReading()
-	within(stopTime, sources.Wait)
+	within(stopTime, func() { d.changing <- struct{}{} }) // a reload gives up by now
+	x := d.setup.Load()
+	within(stopTime, func() {
+		for _, s := range x.sources {
+			<-s.ended
+		}
+	})
 	stopCounting()
-	within(stopTime, counters.Wait)
-	for _, s := range d.sources {
-		s.closeDead(d.log)
+	within(stopTime, func() { <-x.ended; counters.Wait() })
+	for _, s := range x.sources {
+		s.closeDead()
 	}
 	if failed == nil {
 		within(stopTime, func() { <-serving })
@@ -207,10 +265,6 @@ func within(d time.Duration, f func()) {
 const expireEvery = time.Minute
 
 func (d *daemon) expire(ctx context.Context) {
-	retention := map[store.Resolution]time.Duration{}
-	for name, r := range resolutions {
-		retention[r] = d.loaded.Store.Retention[name]
-	}
 	tick := time.NewTicker(expireEvery)
 	defer tick.Stop()
 	for {
@@ -218,6 +272,10 @@ func (d *daemon) expire(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+			retention := map[store.Resolution]time.Duration{}
+			for name, r := range resolutions {
+				retention[r] = d.setup.Load().loaded.Store.Retention[name]
+			}
 			if err := d.store.Expire(ctx, d.now(), retention); err != nil && ctx.Err() == nil {
 				d.log.Warn("old rows were not deleted", "error", err)
 			}

@@ -48,7 +48,7 @@ func showLive(in []pipeline.Question) (out []api.Question) {
 // Questions implements api.Reader. What is live is asked for first: a question that is
 // over in between is found in the store, too, and shown once.
 func (r *reader) Questions(ctx context.Context, keyHash [16]byte, limit int) ([]api.Question, error) {
-	live, err := r.d.live.Questions(ctx, keyHash)
+	live, err := r.d.setup.Load().live.Questions(ctx, keyHash)
 	if err != nil {
 		return nil, unavailable(err)
 	}

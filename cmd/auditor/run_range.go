@@ -34,7 +34,7 @@ func (r *reader) Range(ctx context.Context, q api.RangeQuery) (*api.Range, error
 	}
 	// Before the rows: what is written meanwhile may be among them, and what is said
 	// to be complete is.
-	open := r.d.live.Open(ask.From, ask.To)
+	open := r.d.setup.Load().live.Open(ask.From, ask.To)
 	closed, err := r.d.store.Closed(ctx)
 	if err != nil {
 		return nil, unavailable(err)

@@ -32,7 +32,8 @@ func (s *busyStore) Splits(context.Context, int64, int64) ([]string, error) { re
 // rows are written while it is made.
 func TestRangeIsAsCompleteAsItSays(t *testing.T) {
 	const closed = 1_796_000_000
-	r := &reader{d: &daemon{store: &busyStore{closed: closed}, live: pipeline.NewLive(pipeline.LiveConfig{Config: pipeline.Config{Keys: &keys.Ring{}, Horizon: time.Minute, Lateness: time.Minute}})}}
+	r := &reader{d: &daemon{store: &busyStore{closed: closed}}}
+	r.d.setup.Store(&setup{live: pipeline.NewLive(pipeline.LiveConfig{Config: pipeline.Config{Keys: &keys.Ring{}, Horizon: time.Minute, Lateness: time.Minute}})})
 	r.snapshot.Store(&api.Snapshot{})
 	from := time.Unix(closed-3600, 0)
 	got, err := r.Range(t.Context(), api.RangeQuery{Resolution: time.Minute, Step: time.Minute, From: from, To: from.Add(2 * time.Hour)})

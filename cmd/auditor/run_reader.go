@@ -17,23 +17,25 @@ import (
 // reader shows the API what the daemon knows.
 type reader struct {
 	d        *daemon
-	rows     *rowWriter
-	hash     func([]byte) [16]byte
 	snapshot atomic.Pointer[api.Snapshot]
 	fixed    api.Snapshot // what does not change
 	splits   splits
 }
 
-func newReader(d *daemon, rows *rowWriter, salt []byte) *reader {
+func newReader(d *daemon) *reader {
 	v := thisBuild()
-	r := &reader{d: d, rows: rows, hash: pipeline.KeyHasher(salt), fixed: api.Snapshot{
-		Build:   api.Build{Version: v.Version, Revision: v.Revision, GoVersion: v.Go},
-		Granted: d.loaded.grants(), Policy: d.loaded.policy(), Configured: d.loaded.Dependency.Name,
-	}}
+	r := &reader{d: d, fixed: api.Snapshot{Build: api.Build{Version: v.Version, Revision: v.Revision, GoVersion: v.Go}}}
 	first := r.fixed
 	first.At, first.State, first.Reasons = d.now(), api.Starting, []string{"nothing was read yet"}
+	r.configured(&first, d.setup.Load())
 	r.snapshot.Store(&first)
 	return r
+}
+
+// configured adds what the configuration says.
+func (r *reader) configured(s *api.Snapshot, x *setup) {
+	s.Granted, s.Policy, s.Configured = x.loaded.grants(), x.loaded.policy(), x.loaded.Dependency.Name
+	s.Reload = *r.d.reloaded.Load()
 }
 
 // run takes pictures.
@@ -54,17 +56,21 @@ func (r *reader) run(ctx context.Context) {
 func (r *reader) Snapshot() *api.Snapshot { return r.snapshot.Load() }
 
 // HashKey implements api.Reader.
-func (r *reader) HashKey(text string) [16]byte { return r.hash([]byte(text)) }
+func (r *reader) HashKey(text string) [16]byte { return r.d.setup.Load().hash([]byte(text)) }
 
 func (r *reader) take() {
-	p := r.d.live.Picture()
+	x := r.d.setup.Load()
+	p := x.live.Picture()
 	s := r.fixed
+	r.configured(&s, x)
 	s.LiveQuestions = int64(p.Live)
-	s.At, s.StoreWrites = p.At, r.rows.distribution()
-	s.State, s.Reasons = r.d.state(p)
-	for i, src := range r.d.sources {
-		s.Sources = append(s.Sources, src.show(p, i))
+	s.At, s.StoreWrites = p.At, r.d.rows.distribution()
+	for i, src := range x.sources {
+		shown := src.show(p, i)
+		shown.Dependency = x.loaded.Dependency.Name
+		s.Sources = append(s.Sources, shown)
 	}
+	s.State, s.Reasons = r.d.state(x, p, s.Sources)
 	if shared := p.Shared; shared != (aggregate.Stats{}) {
 		s.Sources = append(s.Sources, api.Source{
 			Name: "all that are not keyed, together", Kind: "scope", State: "reading",
@@ -88,26 +94,42 @@ func (r *reader) take() {
 	r.snapshot.Store(&s)
 }
 
-// state says what the instance can do.
-func (d *daemon) state(p *pipeline.Picture) (api.State, []string) {
-	var reasons []string
-	standby := len(d.sources) > 0
-	for _, s := range d.sources {
+// state says what the instance can do, and what of it is not well.
+func (d *daemon) state(x *setup, p *pipeline.Picture, sources []api.Source) (api.State, []string) {
+	var failed []string
+	whole := 0
+	for i := range sources {
+		if s := &sources[i]; s.State == "failed" {
+			failed = append(failed, s.Name+" has failed: "+s.Error)
+			if !slices.ContainsFunc(s.Partitions, func(p api.Partition) bool { return p.State != "failed" }) {
+				whole++
+			}
+		}
+	}
+	standby := len(x.sources) > 0
+	for _, s := range x.sources {
 		standby = standby && s.standby()
 	}
+	with := func(s api.State, reasons ...string) (api.State, []string) { return s, append(reasons, failed...) }
 	switch err := cmp.Or(p.StoreErr, d.watch.failed()); {
 	case err != nil:
-		return api.StoreUnavailable, []string{err.Error()}
+		return with(api.StoreUnavailable, err.Error())
+	case whole == len(x.sources):
+		return with(api.Failed)
 	case standby:
-		return api.Standby, []string{"another instance reads the sources"}
+		return with(api.Standby, "another instance reads the sources")
+	case d.gate.isShut() || p.Scopes == 0 && x.changed:
+		return with(api.Rebuilding, "the configuration changes")
 	case p.Scopes == 0:
-		return api.Starting, []string{"no partition is assigned yet"}
+		return with(api.Starting, "no partition is assigned yet")
 	case p.Rebuilding:
-		return api.Rebuilding, []string{"records are read again that the ledger has to know"}
+		return with(api.Rebuilding, "records are read again that the ledger has to know")
+	case len(p.Stalled) > 0:
+		return with(api.Stalled, p.Stalled...)
 	case p.Warming:
-		return api.Warming, []string{fmt.Sprintf("questions asked before the first record are not known; that takes %v", 2*d.loaded.Keys.Horizon)}
+		return with(api.Warming, fmt.Sprintf("questions asked before the first record are not known; that takes %v", 2*x.loaded.Keys.Horizon))
 	}
-	return api.Ready, reasons
+	return with(api.Ready)
 }
 
 func tickTime(tick int64) time.Time {

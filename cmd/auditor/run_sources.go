@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -21,72 +20,46 @@ import (
 	"github.com/targetside/auditor/pipeline"
 )
 
-// source is one source of the configuration while the daemon runs.
-type source struct {
-	name, kind, dependency string
-	reads                  reads
-	dead                   *ingest.DeadLetter // nil: none
-}
-
-// reads is what every source of package ingest can do.
-type reads interface {
-	Run(ctx context.Context, h ingest.Handler) error
-	Partitions() []ingest.PartitionState
-}
-
-// standby says that another instance reads what this one would.
-func (s *source) standby() bool {
-	k, ok := s.reads.(*ingest.Kafka)
-	return ok && k.Standby()
-}
-
-// closeDead writes the dead letters that still wait.
-func (s *source) closeDead(log *slog.Logger) {
-	if s.dead == nil {
-		return
+// sourceName is what the API and metrics call a source.
+func sourceName(s *config.Source) string {
+	switch {
+	case s.Kafka != nil:
+		return s.Kafka.Topics[0]
+	case s.File != nil:
+		return s.File.Paths[0]
+	case s.HTTP != nil:
+		return s.HTTP.Listen
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
-	defer cancel()
-	if err := s.dead.Close(ctx); err != nil {
-		log.Warn("not all dead letters were written", "source", s.name, "error", err)
-	}
+	return ""
 }
 
-// openSources prepares the sources; none of them reads yet.
-func (l *loaded) openSources(positions ingest.Positions, log *slog.Logger) (out []source, err error) {
-	for i := range l.Sources {
-		s := &l.Sources[i]
-		src := source{dependency: l.Dependency.Name}
-		switch {
-		case s.Kafka != nil:
-			src.name, src.kind = s.Kafka.Topics[0], "kafka"
-			var k *ingest.Kafka
-			if k, err = openKafka(i, s.Kafka, log); err == nil && s.DeadLetter != nil {
-				src.dead = k.DeadLetter(s.DeadLetter.Topic)
-			}
-			src.reads = k
-		case s.File != nil:
-			src.name, src.kind = s.File.Paths[0], "file"
-			if !s.File.Follow {
-				return out, fmt.Errorf("sources[%d].file.follow is false: auditor replay reads files that are complete, auditor run follows them", i)
-			}
-			src.reads, err = ingest.NewFollow(ingest.FollowConfig{Source: i, Paths: s.File.Paths, Positions: positions, Logger: log})
-		default:
-			src.name, src.kind = s.HTTP.Listen, "http"
-			var l net.Listener
-			if l, err = net.Listen("tcp", s.HTTP.Listen); err != nil {
-				return out, fmt.Errorf("sources[%d].http.listen: %w", i, err)
-			}
-			if src.reads, err = openPush(i, s.HTTP, l, log); err != nil {
-				l.Close()
-			}
+// openSource prepares a source; it does not read yet.
+func openSource(i int, s *config.Source, positions ingest.Positions, log *slog.Logger) (r reads, dead *ingest.DeadLetter, err error) {
+	switch {
+	case s.Kafka != nil:
+		var k *ingest.Kafka
+		if k, err = openKafka(i, s.Kafka, log); err == nil && s.DeadLetter != nil {
+			dead = k.DeadLetter(s.DeadLetter.Topic)
 		}
-		if err != nil {
-			return out, fmt.Errorf("sources[%d]: %w", i, err)
+		r = k
+	case s.File != nil:
+		if !s.File.Follow {
+			return nil, nil, fmt.Errorf("sources[%d].file.follow is false: auditor replay reads files that are complete, auditor run follows them", i)
 		}
-		out = append(out, src)
+		r, err = ingest.NewFollow(ingest.FollowConfig{Source: i, Paths: s.File.Paths, Positions: positions, Logger: log})
+	default:
+		var l net.Listener
+		if l, err = net.Listen("tcp", s.HTTP.Listen); err != nil {
+			return nil, nil, fmt.Errorf("sources[%d].http.listen: %w", i, err)
+		}
+		if r, err = openPush(i, s.HTTP, l, log); err != nil {
+			l.Close()
+		}
 	}
-	return out, nil
+	if err != nil {
+		return nil, nil, fmt.Errorf("sources[%d]: %w", i, err)
+	}
+	return r, dead, nil
 }
 
 func openKafka(i int, k *config.Kafka, log *slog.Logger) (*ingest.Kafka, error) {
@@ -175,7 +148,7 @@ func clientTLS(t *config.ClientTLS) (*tls.Config, error) {
 	return c, nil
 }
 
-func (l *loaded) apiOptions(log *slog.Logger) (api.Options, error) {
+func (l *loaded) apiOptions(log *slog.Logger) api.Options {
 	o := api.Options{Log: log, Insecure: l.API.Insecure, Retention: map[time.Duration]time.Duration{}}
 	for name, r := range resolutions {
 		o.Retention[time.Duration(r)*time.Second] = l.Store.Retention[name]
@@ -186,14 +159,14 @@ func (l *loaded) apiOptions(log *slog.Logger) (api.Options, error) {
 	if t := l.API.TLS; t != nil {
 		o.TLS = &api.TLS{CertFile: t.CertFile, KeyFile: t.KeyFile, ClientCAFile: t.ClientCAFile}
 	}
-	return o, nil
+	return o
 }
 
 // show is the source as the API shows it; number is its place in the picture.
 func (s *source) show(p *pipeline.Picture, number int) api.Source {
 	c := &p.Sources[number]
 	out := api.Source{
-		Name: s.name, Kind: s.kind, Dependency: s.dependency, State: "reading",
+		Name: s.name, Kind: s.kind, State: "reading",
 		Ignored: sumOf(c.Ignored) + c.Empty, Quarantined: c.Quarantined, GapRecords: c.Gap,
 	}
 	stats := &p.Stats[number]
@@ -208,8 +181,10 @@ func (s *source) show(p *pipeline.Picture, number int) api.Source {
 	if s.standby() {
 		out.State = "standby"
 	}
+	r, restarts, failed := s.now()
+	out.Restarts = restarts
 	idle := true
-	for _, st := range s.reads.Partitions() {
+	for _, st := range r.Partitions() {
 		part := api.Partition{Name: st.Partition.Name, State: "reading", Next: st.Next, Committed: st.Committed, Lag: st.Lag()}
 		if x := counted[st.Partition.Name]; x != nil {
 			if x.Watermark != math.MinInt64 {
@@ -227,6 +202,15 @@ func (s *source) show(p *pipeline.Picture, number int) api.Source {
 			out.Error = cmp.Or(out.Error, st.Partition.Name+": "+st.Err.Error())
 		}
 		out.Partitions = append(out.Partitions, part)
+	}
+	if k, ok := r.(*ingest.Kafka); ok {
+		failed = cmp.Or(failed, k.Err())
+	}
+	if failed != nil {
+		out.State, out.Error = "failed", failed.Error()
+		for i := range out.Partitions {
+			out.Partitions[i].State = "failed"
+		}
 	}
 	if out.State == "reading" && idle && len(out.Partitions) > 0 {
 		out.State = "idle"

@@ -23,17 +23,21 @@ type running struct {
 }
 
 // startDaemon runs a daemon of a configuration until stop is called.
-func startDaemon(t *testing.T, config string) *running {
+func startDaemon(t *testing.T, config string, with ...func(*daemon)) *running {
 	t.Helper()
 	p := &program{stdout: io.Discard, stderr: io.Discard, now: time.Now, getenv: os.LookupEnv}
-	l, err := load(p, config, true)
+	read := func() (*loaded, error) { return load(p, config, true) }
+	l, err := read()
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	d, err := newDaemon(ctx, l, slog.New(slog.DiscardHandler), time.Now)
+	d, err := newDaemon(ctx, l, read, slog.New(slog.DiscardHandler), time.Now)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, f := range with {
+		f(d)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- d.run(ctx) }()

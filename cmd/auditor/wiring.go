@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -19,6 +20,7 @@ type loaded struct {
 	*config.Config
 	originators []config.Originator
 	ring        *keys.Ring
+	files       map[string][sha256.Size]byte // contents of what Config.Files names, by key
 }
 
 // load reads a configuration, the originators that it names, and makes the key
@@ -36,7 +38,12 @@ func load(p *program, path string, limit bool) (*loaded, error) {
 	if err := c.ValidateOriginators(originators); err != nil {
 		return nil, err
 	}
-	l := &loaded{Config: c, originators: originators}
+	l := &loaded{Config: c, originators: originators, files: map[string][sha256.Size]byte{}}
+	for key, name := range c.Files() {
+		if text, err := os.ReadFile(name); err == nil { // else whoever needs it says so
+			l.files[key] = sha256.Sum256(text)
+		}
+	}
 	l.ring, err = keys.NewRing(l.ringConfig(limit))
 	return l, err
 }
@@ -145,7 +152,7 @@ func (l *loaded) pipelineConfig(now time.Time) (pipeline.Config, error) {
 			continue
 		}
 		c.Sources = append(c.Sources, pipeline.Source{
-			Dependency: l.Dependency.Name, DependencyField: l.Dependency.Field, Parser: parser,
+			Name: sourceName(s), Dependency: l.Dependency.Name, DependencyField: l.Dependency.Field, Parser: parser,
 			InFront: s.Vantage == "in_front", TrustedHops: s.AttemptTrusted,
 		})
 	}

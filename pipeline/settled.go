@@ -1,0 +1,64 @@
+package pipeline
+
+import (
+	"slices"
+	"time"
+
+	"github.com/targetside/auditor/aggregate"
+)
+
+// settled says of ticks that were closed by another lateness than the one in force
+// what made a record of them late: Lateness ns. Their rows stand, so whether a record
+// is in them has to be judged as it was then: those on time only teach the ledger, the
+// others are in rows of their own. A Lateness of 0 makes all of them late: the
+// partition was not read when these ticks were closed.
+type settled struct {
+	Tick     int64 `json:"t"` // the first that is not of them
+	Lateness int64 `json:"l"`
+}
+
+// maxSettled is how many changes of the lateness fit a position. More than that within one
+// lateness, and records of the oldest are judged by the present one.
+const maxSettled = 6
+
+// heed notes that ticks were closed by another lateness than the present one.
+func (p *livePart) heed(x settled, now time.Duration) {
+	if x.Lateness == int64(now) {
+		return
+	}
+	p.old = append(slices.Clone(p.old), x)
+	p.old = p.old[max(0, len(p.old)-maxSettled):]
+}
+
+// forget drops what changes nothing any more: where the watermark is at mark, what
+// still comes of those ticks is late by any lateness.
+func (p *livePart) forget(mark int64, now time.Duration) {
+	longest := int64(now)
+	for _, x := range p.old {
+		longest = max(longest, x.Lateness)
+	}
+	p.old = slices.DeleteFunc(slices.Clone(p.old), func(x settled) bool { return x.Tick*int64(time.Second)+longest <= mark })
+}
+
+// judge says whether an arrival is late, which by the lateness in force it is or is
+// not, or whether it is in the rows of a settled tick and has no place in the ledger.
+func (s *shared) judge(old []settled, a *aggregate.Arrival, mark int64, late bool) (_, counted bool) {
+	earlier := int64(noTick)
+	for _, x := range old {
+		then := s.ledger
+		if x.Lateness != 0 {
+			then.Lateness = x.Lateness
+		}
+		tick := then.Tick(a)
+		if tick >= x.Tick {
+			earlier = x.Tick
+			continue
+		}
+		// What was of a tick that was settled by then was late, too.
+		if x.Lateness == 0 || tick < earlier || then.Late(tick, mark) {
+			return true, false
+		}
+		return false, s.ledger.Tick(a) >= x.Tick
+	}
+	return late || s.ledger.Tick(a) < earlier, false
+}
