@@ -32,7 +32,7 @@ type families struct {
 	loadFactor, amplification, declaredWorst     *family
 	coverage, readShare, visibility              *family
 	consumed, exhaustsIn                         *family
-	live, sampling, split                        *family
+	live, leftOut, sampling, split               *family
 	records, quarantined, duplicates, late, gaps *family
 	lag, watermark                               *family
 	storeWrite, build                            *family
@@ -67,6 +67,7 @@ func newFamilies() *families {
 		consumed:      gauge("auditor_retry_budget_consumed_ratio", "Repeats as a share of those allowed; high takes all unattributable arrivals for repeats.", "dependency", "model", "bound"),
 		exhaustsIn:    gauge("auditor_retry_budget_exhausts_in_seconds", "Time until the retry budget is spent at the present slope.", "dependency", "model"),
 		live:          gauge("auditor_live_questions", "Questions that are remembered."),
+		leftOut:       counter("auditor_questions_left_out_total", "Questions that are over and were not stored, being too many of one second."),
 		sampling:      gauge("auditor_sampling_ratio", "Share of questions that is followed.", "dependency"),
 		split:         gauge("auditor_scope_split", "1 if one question was seen in two scopes, so that repeats are missing.", "dependency"),
 
@@ -90,7 +91,7 @@ func (f *families) all() []*family {
 	return []*family{
 		f.arrivals, f.unattributable, f.originals, f.repeats, f.responses, f.good, f.deadAnswers, f.deadSeconds, f.busySeconds,
 		f.repeatSeconds, f.retryAsked, f.retryEarly, f.stale, f.violations, f.perQuestion, f.loadFactor, f.amplification,
-		f.declaredWorst, f.coverage, f.readShare, f.visibility, f.consumed, f.exhaustsIn, f.live, f.sampling, f.split, f.records,
+		f.declaredWorst, f.coverage, f.readShare, f.visibility, f.consumed, f.exhaustsIn, f.live, f.leftOut, f.sampling, f.split, f.records,
 		f.quarantined, f.duplicates, f.late, f.gaps, f.lag, f.watermark, f.storeWrite, f.build, f.sourceUp, f.sourceRestarts, f.reloadGood, f.reloadAt,
 	}
 }

@@ -50,6 +50,7 @@ var contract = map[string]string{
 	"auditor_ingest_lag_seconds":               "gauge source",
 	"auditor_watermark_timestamp_seconds":      "gauge source",
 	"auditor_live_questions":                   "gauge ",
+	"auditor_questions_left_out_total":         "counter ",
 	"auditor_sampling_ratio":                   "gauge dependency",
 	"auditor_scope_split":                      "gauge dependency",
 	"auditor_store_write_seconds":              "histogram ",

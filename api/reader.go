@@ -78,7 +78,9 @@ type Snapshot struct {
 	Granted       []Grant      // the retry budget of every dependency (its Route is empty), and those of single routes
 	Policy        *Policy      // nil: none is declared
 	LiveQuestions int64        // questions that are remembered, of all dependencies
-	StoreWrites   Distribution // seconds that writes to the store took, failed ones too; buckets as StoreWriteBounds
+	// QuestionsLeftOut counts questions that are over and were too many to be stored.
+	QuestionsLeftOut uint64
+	StoreWrites      Distribution // seconds that writes to the store took, failed ones too; buckets as StoreWriteBounds
 }
 
 // Build says what program this is.

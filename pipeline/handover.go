@@ -178,6 +178,7 @@ type pastSource struct {
 func (next *Live) inherit(l *Live, scopes []*scope) {
 	l.picturing.Lock()
 	defer l.picturing.Unlock()
+	next.leftOut.Store(l.leftOut.Load())
 	next.past = past{scopes: map[string]*pastScope{}, totals: map[string]*sheet{}, sources: map[string]*pastSource{}, shared: l.past.shared}
 	for name, x := range l.past.totals {
 		next.past.total(name).merge(x)

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/targetside/auditor/aggregate"
@@ -43,7 +44,9 @@ type Live struct {
 
 	picturing sync.Mutex           // held while a picture is taken
 	gauges    map[routeName]*gauge // of dependencies and routes
-	past      past                 // what this process counted by earlier configurations
+
+	leftOut atomic.Uint64 // questions that are over and were not stored
+	past    past          // what this process counted by earlier configurations
 }
 
 // LiveConfig says how a daemon counts.

@@ -20,8 +20,9 @@ type Picture struct {
 	// apart; they are in Shared.
 	Stats      []aggregate.Stats
 	Shared     aggregate.Stats
-	Live       int // questions remembered
-	SampleBits int // k: one question in 2^k is followed
+	Live       int    // questions remembered
+	SampleBits int    // k: one question in 2^k is followed
+	LeftOut    uint64 // questions that are over and were not stored, since the process began
 	Scopes     int
 	Rebuilding bool  // some rows are made anew, which are stored already
 	Warming    bool  // what was asked before the first record is not known
@@ -198,7 +199,8 @@ func (l *Live) Picture() *Picture {
 	defer l.picturing.Unlock()
 	n := l.names()
 	p := &Picture{
-		At: l.cfg.Clock(), Closed: math.MaxInt64, Sources: make([]SourceCounts, len(l.cfg.Sources)),
+		LeftOut: l.leftOut.Load(),
+		At:      l.cfg.Clock(), Closed: math.MaxInt64, Sources: make([]SourceCounts, len(l.cfg.Sources)),
 		Stats: make([]aggregate.Stats, len(l.cfg.Sources)),
 	}
 	for i := range p.Sources {

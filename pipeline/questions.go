@@ -71,33 +71,82 @@ func (sh *liveShard) rank(s *scope, number int) {
 	s.worst[number] = worst
 }
 
-// takeEpisodes keeps the questions that are over for the writer.
-func (s *scope) takeEpisodes(list []aggregate.Episode) {
+// episodes are the questions of a scope that are over, by the tick in which they
+// ended, until they are stored.
+type episodes struct {
+	ticks  map[int64][]aggregate.Episode
+	n      int
+	picked int64 // ticks before have no more than are stored
+}
+
+// mostEpisodes is how many questions are stored of those that ended in one second,
+// beside those that are drawn: a storm would fill any disk with its questions. Those
+// with the most arrivals are.
+const mostEpisodes = 100
+
+func newEpisodes() *episodes {
+	return &episodes{ticks: map[int64][]aggregate.Episode{}, picked: noTick}
+}
+
+// take keeps the questions that ended in ticks from one on.
+func (p *episodes) take(list []aggregate.Episode, from int64) {
 	for i := range list {
-		if list[i].Over >= s.emitFrom {
-			s.episodes = append(s.episodes, list[i])
+		if at := list[i].Over; at >= from {
+			p.ticks[at] = append(p.ticks[at], list[i])
+			p.n++
 		}
 	}
 }
 
-// dropEpisodes forgets those that are stored.
-func (s *scope) dropEpisodes(closed int64) {
-	s.episodes = slices.DeleteFunc(s.episodes, func(e aggregate.Episode) bool { return e.Over < closed })
+// pick chooses what is stored of the ticks before closed, of which all is known, and
+// returns how many are not; all leaves nothing out.
+func (p *episodes) pick(closed int64, all bool) (leftOut int) {
+	for at, list := range p.ticks {
+		if all || at < p.picked || at >= closed || len(list) <= mostEpisodes {
+			continue
+		}
+		slices.SortFunc(list, func(a, b aggregate.Episode) int {
+			return cmp.Or(cmp.Compare(b.Arrivals, a.Arrivals), cmp.Compare(a.First, b.First), slices.Compare(a.KeyHash[:], b.KeyHash[:]), cmp.Compare(a.Lot, b.Lot))
+		})
+		stays := list[:mostEpisodes:mostEpisodes]
+		for _, e := range list[mostEpisodes:] {
+			if e.Lot.Drawn() {
+				stays = append(stays, e)
+			}
+		}
+		p.ticks[at] = stays
+		leftOut += len(list) - len(stays)
+	}
+	p.n -= leftOut
+	p.picked = max(p.picked, closed)
+	return leftOut
+}
+
+// drop forgets those that are stored.
+func (p *episodes) drop(closed int64) {
+	for at, list := range p.ticks {
+		if at < closed {
+			p.n -= len(list)
+			delete(p.ticks, at)
+		}
+	}
 }
 
 // ended are the questions that ended in ticks before closed.
 func (s *scope) ended(closed int64) (out []Question) {
 	n := s.live.names()
-	for i := range s.episodes {
-		if e := &s.episodes[i]; e.Over < closed {
-			out = append(out, n.question(e))
+	for at, list := range s.episodes.ticks {
+		for i := range list {
+			if at < closed {
+				out = append(out, n.question(&list[i]))
+			}
 		}
 	}
 	return out
 }
 
 // waiting is how much there is to store, in rows.
-func (s *scope) waiting() int { return s.pending + len(s.episodes)/8 }
+func (s *scope) waiting() int { return s.pending + s.episodes.n/8 }
 
 // question gives an episode its names.
 func (n *names) question(e *aggregate.Episode) Question {
@@ -151,9 +200,11 @@ func (s *scope) search(keyHash [16]byte) <-chan []aggregate.Episode {
 	s.mu.Lock()
 	settled := s.settled()
 	var over []aggregate.Episode
-	for _, e := range s.episodes {
-		if e.KeyHash == keyHash {
-			over = append(over, e)
+	for _, list := range s.episodes.ticks {
+		for _, e := range list {
+			if e.KeyHash == keyHash {
+				over = append(over, e)
+			}
 		}
 	}
 	s.mu.Unlock()

@@ -170,7 +170,7 @@ func TestWhichQuestionsAreStored(t *testing.T) {
 			drawn++
 		}
 		for try := range 1 + q%3 {
-			lines = append(lines, asks(fmt.Sprintf("%d %s a", q+try, key))...)
+			lines = append(lines, asks(fmt.Sprintf("%d %s a", 20*q+try, key))...)
 		}
 	}
 	if drawn < questions/aggregate.DrawnOneIn/2 || drawn > questions/aggregate.DrawnOneIn*2 {
@@ -223,4 +223,47 @@ func TestAnEpisodeLongerThanWhatIsReadAgain(t *testing.T) {
 			t.Errorf("read again, in part, stored is\n%s\nwant\n%s", got, whole)
 		}
 	})
+}
+
+// Of more questions than are stored of one second those with the most arrivals stay,
+// and all that are drawn, whichever came first.
+func TestOnlyTheWorstOfASecondAreStored(t *testing.T) {
+	const over, many = 1_000, 5 * mostEpisodes
+	var list []aggregate.Episode
+	drawn := 0
+	for i := range many {
+		e := aggregate.Episode{Over: over, Arrivals: uint32(2 + i), Lot: 1 << 30, First: int64(i)}
+		if i%50 == 0 {
+			e.Lot = aggregate.Lot(1 + i)
+			drawn++
+		}
+		list = append(list, e)
+	}
+	slices.SortFunc(list, func(a, b aggregate.Episode) int { return cmp.Compare(a.Arrivals*7919%many, b.Arrivals*7919%many) })
+	p := newEpisodes()
+	p.take(list[:many/2], noTick)
+	p.take(append(list[many/2:], aggregate.Episode{Over: over + 1, Arrivals: 2}), noTick)
+	if n := p.pick(over, false); n != 0 || p.n != many+1 {
+		t.Errorf("%d are left out of a second that is not closed, %d stay", n, p.n)
+	}
+	if n := p.pick(over+1, true); n != 0 {
+		t.Errorf("%d are left out of all", n)
+	}
+	p.picked = noTick
+	left := p.pick(over+1, false)
+	worst, lots := 0, 0
+	for _, e := range p.ticks[over] {
+		if e.Arrivals >= 2+many-mostEpisodes {
+			worst++
+		}
+		if e.Lot.Drawn() {
+			lots++
+		}
+	}
+	if worst != mostEpisodes || lots != drawn || left != many-len(p.ticks[over]) || p.n != len(p.ticks[over])+1 {
+		t.Errorf("of %d stay %d of the worst and %d that are drawn, want %d and %d; %d left out, %d in all", many, worst, lots, mostEpisodes, drawn, left, p.n)
+	}
+	if p.drop(over + 1); p.n != 1 {
+		t.Errorf("%d are left when the second is stored", p.n)
+	}
 }

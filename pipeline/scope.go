@@ -43,8 +43,8 @@ type scope struct {
 	warm     int64     // ticks from here on know all that was asked before
 	filed    map[int64]uint64
 	rows     map[int64]map[rowKey]*aggregate.Counts
-	pending  int                   // rows in rows
-	episodes []aggregate.Episode   // questions that are over
+	pending  int // rows in rows
+	episodes *episodes
 	worst    [][]aggregate.Episode // by shard, questions that are under way
 	late     map[lateKey]*lateRows
 	counted  []Range
@@ -97,7 +97,7 @@ func newScope(l *Live, name string, shards int) *scope {
 		closed: noTick, emitFrom: noTick, stored: noTick, warm: noTick,
 		filed: map[int64]uint64{}, rows: map[int64]map[rowKey]*aggregate.Counts{}, late: map[lateKey]*lateRows{},
 		windows: newWindows(l.keepSeconds()), recent: newClosedTicks(), open: newOpenTicks(), totals: map[uint16]*aggregate.Sums{}, over: map[uint16]*aggregate.Histogram{},
-		writing: make(chan struct{}, 1),
+		writing: make(chan struct{}, 1), episodes: newEpisodes(),
 	}
 	s.changed = sync.NewCond(&s.mu)
 	s.moved = l.cfg.Clock()
@@ -314,7 +314,7 @@ func (s *scope) take(shard int, j *liveJob, out *aggregate.Output, stats aggrega
 			s.pending++
 		}
 	}
-	s.takeEpisodes(out.Episodes)
+	s.episodes.take(out.Episodes, s.emitFrom)
 	s.compare(out.Sightings)
 	for i := range out.Late {
 		s.takeLate(&out.Late[i], lateKey{j.part.Name, blocks[i]}, j.again)
@@ -328,6 +328,7 @@ func (s *scope) take(shard int, j *liveJob, out *aggregate.Output, stats aggrega
 	s.closed = slices.Min(s.closedBy)
 	if s.closed != noTick {
 		s.recent.forget(s.closed)
+		s.live.leftOut.Add(uint64(s.episodes.pick(s.closed, s.live.cfg.StoreFrom == 1)))
 	}
 }
 
@@ -422,7 +423,7 @@ func (s *scope) done(w *Written) {
 			delete(s.rows, at)
 		}
 	}
-	s.dropEpisodes(w.Closed)
+	s.episodes.drop(w.Closed)
 	late := map[int64]uint64{}
 	for i := range w.Rows {
 		if r := &w.Rows[i]; r.Late != 0 {

@@ -63,7 +63,7 @@ func (r *reader) take() {
 	p := x.live.Picture()
 	s := r.fixed
 	r.configured(&s, x)
-	s.LiveQuestions = int64(p.Live)
+	s.LiveQuestions, s.QuestionsLeftOut = int64(p.Live), p.LeftOut
 	s.At, s.StoreWrites = p.At, r.d.rows.distribution()
 	for i, src := range x.sources {
 		shown := src.show(p, i)
