@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"bytes"
-	"hash/maphash"
 	"math"
 	"unicode/utf8"
 
@@ -77,7 +76,7 @@ type shared struct {
 	callers    *callers
 	refused    [1000]bool
 	ledger     aggregate.Config
-	seed       maphash.Seed
+	hasher     hasher
 	ignorePath map[string]bool
 	ignorePeer map[string]bool
 	agents     [][]byte
@@ -231,10 +230,10 @@ func (d *decoder) take(part int, e *accesslog.Entry, b *batch) {
 		a.Departure = aggregate.StillThere // nobody logged it: it is an expired answer
 	}
 	a.Flags = d.flags(e, src)
-	a.Text = maphash.Bytes(s.seed, e.Text)
+	a.Text = s.hasher.of(e.Text)
 	if e.StreamID != nil {
 		const record = 1<<aggregate.PairShift - 1
-		a.Text = a.Text&record | maphash.Bytes(s.seed, e.StreamID)&^record
+		a.Text = a.Text&record | s.hasher.of(e.StreamID)&^record
 		a.Flags |= aggregate.Paired
 		a.Kind = [...]aggregate.Kind{aggregate.KindEnd, aggregate.KindStart, aggregate.KindPeriodic}[e.Kind]
 	}
@@ -264,7 +263,7 @@ func (d *decoder) put(b *batch) {
 	a := &d.arrival
 	n := a.Question.Key
 	if a.Class == keys.Unattributable {
-		n = a.Text * 0x9e3779b97f4a7c15
+		n = a.Text >> aggregate.PairShift * 0x9e3779b97f4a7c15 // the records of one request meet
 	}
 	shard := (n >> 32) * uint64(d.shared.shardCount) >> 32
 	late := d.live && b.trace.add(d.shared, a, d.at.Offset, max(d.mark, d.before))
@@ -379,7 +378,7 @@ func (d *decoder) attribute(e *accesslog.Entry, path []byte, dependency, route u
 	if info.disc >= 0 {
 		disc = e.Extra[info.disc]
 	}
-	told := maphash.Bytes(d.shared.seed, disc)
+	told := d.shared.hasher.of(disc)
 	if info.disc < 0 {
 		info.paths.saw(told)
 	}

@@ -4,7 +4,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"hash"
-	"hash/maphash"
 	"maps"
 	"slices"
 	"strings"
@@ -38,7 +37,7 @@ type localNames struct {
 	peers       []string
 	sentPeer    int
 
-	seed maphash.Seed
+	hasher *hasher
 }
 
 // routeInfo is what a decoder needs to know of a route.
@@ -64,8 +63,8 @@ const (
 	maxLocalDeps = 4 * maxDependencies
 )
 
-func newLocalNames(c *callers, discs map[string]int, seed maphash.Seed) *localNames {
-	return &localNames{discs: discs, routes: map[routeName]uint16{}, deps: map[string]uint16{}, callers: c, byRaw: map[string]uint16{}, byName: map[string]uint16{}, seed: seed}
+func newLocalNames(c *callers, discs map[string]int, h *hasher) *localNames {
+	return &localNames{discs: discs, routes: map[routeName]uint16{}, deps: map[string]uint16{}, callers: c, byRaw: map[string]uint16{}, byName: map[string]uint16{}, hasher: h}
 }
 
 const recentBits = 12
@@ -98,7 +97,7 @@ func (n *localNames) dependency(src *Source, field []byte) (number uint16, hash 
 	if len(field) == 0 {
 		field = []byte(noDependency)
 	}
-	hash = maphash.Bytes(n.seed, field)
+	hash = n.hasher.of(field)
 	slot, ok := n.recentDeps.find(hash, 0)
 	if ok {
 		return slot.id, hash
@@ -121,7 +120,7 @@ func (n *localNames) dependency(src *Source, field []byte) (number uint16, hash 
 
 // route numbers the route of a record, and hashes its own name.
 func (n *localNames) route(dep uint16, route []byte) (number uint16, hash uint64) {
-	hash = maphash.Bytes(n.seed, route)
+	hash = n.hasher.of(route)
 	slot, ok := n.recentRoutes.find(hash, dep)
 	if ok {
 		return slot.id, hash
@@ -162,7 +161,7 @@ func (p *pathsOf) saw(path uint64) {
 }
 
 func (n *localNames) peer(raw []byte) uint16 {
-	hash := maphash.Bytes(n.seed, raw)
+	hash := n.hasher.of(raw)
 	slot, ok := n.recentPeers.find(hash, 0)
 	if ok {
 		return slot.id

@@ -12,7 +12,7 @@ import (
 func newShared(c *Config, ledger aggregate.Config) (*shared, []string) {
 	s := &shared{
 		cfg: c, router: newRouter(c.Routes.Templates), callers: newCallers(c.Peers),
-		ledger: ledger, seed: maphash.MakeSeed(),
+		ledger: ledger, hasher: hasher{seed: maphash.MakeSeed()},
 		ignorePath: map[string]bool{}, ignorePeer: map[string]bool{}, discs: map[string]int{},
 		deadlines: len(c.Peers.CallerTimeout) > 0, shardCount: c.Parallel,
 		latest: c.Now.Add(c.MaxFuture).UnixNano(), spare: make(chan *batch, 4*c.Parallel+4),
@@ -45,7 +45,7 @@ func newShared(c *Config, ledger aggregate.Config) (*shared, []string) {
 
 // newDecoder returns a decoder without parsers.
 func newDecoder(number int, s *shared, c *Config) *decoder {
-	return &decoder{number: number, shared: s, checker: c.Keys.NewChecker(), names: newLocalNames(s.callers, s.discs, s.seed)}
+	return &decoder{number: number, shared: s, checker: c.Keys.NewChecker(), names: newLocalNames(s.callers, s.discs, &s.hasher)}
 }
 
 // newParser returns a parser for the records of a source.
