@@ -43,6 +43,7 @@ const samplesPerReason = 3
 // decoder turns blocks into batches. It belongs to one goroutine.
 type decoder struct {
 	number  int
+	shards  int // of whoever takes the batches, at most shared.shardCount
 	shared  *shared
 	parsers []*accesslog.Parser // by partition
 	checker *keys.Checker
@@ -265,7 +266,7 @@ func (d *decoder) put(b *batch) {
 	if a.Class == keys.Unattributable {
 		n = a.Text >> aggregate.PairShift * 0x9e3779b97f4a7c15 // the records of one request meet
 	}
-	shard := (n >> 32) * uint64(d.shared.shardCount) >> 32
+	shard := (n >> 32) * uint64(d.shards) >> 32
 	late := d.live && b.trace.add(d.shared, a, d.at.Offset, max(d.mark, d.before))
 	if len(d.old) > 0 {
 		var counted bool

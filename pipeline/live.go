@@ -297,7 +297,7 @@ func (s *session) consume(ctx context.Context, b *ingest.Batch) error {
 	if err != nil {
 		return err
 	}
-	d.mark, d.dead, d.old = mark, nil, old
+	d.mark, d.dead, d.old, d.shards = mark, nil, old, s.scope.width
 	if letters := s.live.cfg.DeadLetters; source < len(letters) && letters[source] != nil {
 		d.dead = func(line []byte, reason string, at ingest.Ref) { letters[source](line, reason, s.part.Partition, at) }
 	}

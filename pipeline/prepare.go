@@ -45,7 +45,7 @@ func newShared(c *Config, ledger aggregate.Config) (*shared, []string) {
 
 // newDecoder returns a decoder without parsers.
 func newDecoder(number int, s *shared, c *Config) *decoder {
-	return &decoder{number: number, shared: s, checker: c.Keys.NewChecker(), names: newLocalNames(s.callers, s.discs, &s.hasher)}
+	return &decoder{number: number, shards: s.shardCount, shared: s, checker: c.Keys.NewChecker(), names: newLocalNames(s.callers, s.discs, &s.hasher)}
 }
 
 // newParser returns a parser for the records of a source.

@@ -18,6 +18,7 @@ import (
 type scope struct {
 	live   *Live
 	name   string
+	width  int // of shards
 	shards []*liveShard
 	log    *slog.Logger
 
@@ -93,7 +94,7 @@ const settle = 2 * time.Second
 
 func newScope(l *Live, name string, shards int) *scope {
 	s := &scope{
-		live: l, name: name, log: l.cfg.Log.With("scope", name), parts: map[string]*livePart{},
+		live: l, name: name, width: shards, log: l.cfg.Log.With("scope", name), parts: map[string]*livePart{},
 		closed: noTick, emitFrom: noTick, stored: noTick, warm: noTick,
 		filed: map[int64]uint64{}, rows: map[int64]map[rowKey]*aggregate.Counts{}, late: map[lateKey]*lateRows{},
 		windows: newWindows(l.keepSeconds()), recent: newClosedTicks(), open: newOpenTicks(), totals: map[uint16]*aggregate.Sums{}, over: map[uint16]*aggregate.Histogram{},
