@@ -28,6 +28,8 @@
 //     and tried again for as long as the source runs.
 //   - Where the topics are not keyed by question one member of the group reads all
 //     partitions of all of them, and stays the one for as long as it is there.
+//   - A handler may write to other topics of the cluster (KafkaWriter); what was written
+//     is in all replicas that are in sync, or there is an error.
 //
 // It needs brokers of Kafka 1.0 or later, and logs in the format of 0.11 or later.
 //

@@ -33,6 +33,8 @@ type KafkaConfig struct {
 	// Keyed shares the partitions out among the members of the group. Without it
 	// one member reads all of them and the others stand by.
 	Keyed bool
+	// Whole says that records are not lines: a batch has each as it is, with its size.
+	Whole bool
 
 	// TLS is used unless nil. Without a ServerName the broker's host is expected.
 	TLS *tls.Config
@@ -156,6 +158,7 @@ type Kafka struct {
 
 	mu         sync.Mutex
 	partitions map[topicPartition]*kafkaPartition
+	writers    []*KafkaWriter
 	trouble    error // of the group as a whole
 }
 

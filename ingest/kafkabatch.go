@@ -3,6 +3,7 @@ package ingest
 import (
 	"bytes"
 	"sync"
+	"time"
 )
 
 // batcher makes batches of lines from records and hands them to take.
@@ -10,6 +11,9 @@ type batcher struct {
 	take func(*Batch) error
 	size int   // about how many bytes a batch has
 	next int64 // the offset to come; what is missing from here on is gone
+
+	whole bool      // records are no lines
+	asked time.Time // when the broker was asked for what is being told
 
 	open  *Batch // nil until there is something to tell
 	gap   int64  // just before whatever comes next
@@ -29,11 +33,11 @@ type pooledBatch struct{ Batch }
 
 func newBatch() *Batch {
 	p := batchPool.Get().(*pooledBatch)
-	data, refs := p.Data, p.Refs
+	data, refs, sizes := p.Data, p.Refs, p.Sizes
 	if cap(data) > 4<<20 {
-		data, refs = nil, nil
+		data, refs, sizes = nil, nil, nil
 	}
-	p.Batch = Batch{Block: Block{Data: data[:0], Refs: refs[:0]}}
+	p.Batch = Batch{Block: Block{Data: data[:0], Refs: refs[:0]}, Sizes: sizes[:0]}
 	var once sync.Once
 	p.Done = func() { once.Do(func() { batchPool.Put(p) }) }
 	return &p.Batch
@@ -78,6 +82,21 @@ func (b *batcher) record(offset int64, value []byte) error {
 		o.Offset, o.Gap, o.Empty = offset, b.gap, b.empty
 		b.open, b.gap, b.empty = o, 0, 0
 	}
+	if b.whole {
+		o.Data, o.Sizes = append(o.Data, value...), append(o.Sizes, len(value))
+		o.Refs = append(o.Refs, Ref{Line: 1, Offset: offset})
+	} else {
+		o.lines(offset, value)
+	}
+	o.Next = b.next
+	if len(o.Data) >= b.size {
+		return b.flush(false)
+	}
+	return nil
+}
+
+// lines adds a record that is lines.
+func (o *Batch) lines(offset int64, value []byte) {
 	line := int64(1)
 	for {
 		o.Refs = append(o.Refs, Ref{Line: line, Offset: offset})
@@ -93,11 +112,6 @@ func (b *batcher) record(offset int64, value []byte) error {
 	if o.Data[len(o.Data)-1] != '\n' {
 		o.Data = append(o.Data, '\n')
 	}
-	o.Next = b.next
-	if len(o.Data) >= b.size {
-		return b.flush(false)
-	}
-	return nil
 }
 
 func (b *batcher) hidden(first, next int64) error {
@@ -126,6 +140,8 @@ func (b *batcher) flush(atEnd bool) error {
 		b.gap, b.empty = 0, 0
 	}
 	b.open = nil
-	o.Next, o.AtEnd = b.next, atEnd
+	if o.Next, o.AtEnd = b.next, atEnd; atEnd {
+		o.Asked = b.asked
+	}
 	return b.take(o)
 }

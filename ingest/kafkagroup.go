@@ -22,6 +22,7 @@ func (k *Kafka) Run(ctx context.Context, h Handler) error {
 	defer k.running.Store(false)
 	defer k.standby.Store(false)
 	defer k.link.pool.CloseIdleConnections()
+	defer k.closeWriters()
 	for ctx.Err() == nil {
 		topics, err := k.awaitTopics(ctx)
 		if err != nil {

@@ -48,7 +48,7 @@ func (p *kafkaPartition) read(ctx context.Context, s Session, from int64) error 
 		p: p, session: s, pause: p.k.cfg.pause(), size: p.k.cfg.FetchBytes,
 		progress: time.Now(), asked: time.Now(),
 	}
-	r.batch = batcher{next: from, size: p.k.cfg.BatchBytes, take: func(b *Batch) error { return r.consume(ctx, b) }}
+	r.batch = batcher{next: from, size: p.k.cfg.BatchBytes, whole: p.k.cfg.Whole, take: func(b *Batch) error { return r.consume(ctx, b) }}
 	p.update(func(s *PartitionState) { s.Next = from })
 	defer r.hangUp()
 	for ctx.Err() == nil {
@@ -122,6 +122,7 @@ func (r *partitionRead) step(ctx context.Context) error {
 		}
 		r.conn = conn
 	}
+	r.batch.asked = time.Now()
 	f, err := r.conn.fetch(ctx, r.batch.next, r.size, cfg.MaxWait)
 	if isTimeout(err) {
 		r.p.update(func(s *PartitionState) { s.Stalls++ })

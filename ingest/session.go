@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // Partition is one ordered stream of a source: a topic's partition, a followed
@@ -26,15 +27,20 @@ const MaxMetadata = 4000
 
 // Batch is a run of records of one partition, in order of offset. Every line of
 // its block has a Ref with the offset of its record, and its number in there: a
-// record may hold several lines.
+// record may hold several lines. Where a source hands out records whole, they stand
+// one after the other, and Sizes has the length of each.
 type Batch struct {
 	Block
+	Sizes []int
 	// Next is the offset behind the batch: that of its last record plus one, or
 	// more where the log has holes.
 	Next int64
 	// AtEnd says that there was nothing more to read when the batch was made. A
 	// source says so again every second while that lasts, with an empty batch.
 	AtEnd bool
+	// Asked, of a batch at the end, is when the source asked and was told so; zero is
+	// just now.
+	Asked time.Time
 	// Gap is how many records just before the batch are gone for good, by
 	// retention or deletion; Empty how many had no value and have no line.
 	Gap, Empty int64
