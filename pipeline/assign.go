@@ -35,7 +35,7 @@ func (s *scope) assign(p ingest.Partition, at ingest.Position, was left, known b
 		}
 		return part, part.next, true
 	}
-	part = &livePart{Partition: p, assigned: true, next: at.Offset, mark: was.Mark, trail: newTrail(), left: at, base: markAt{at.Offset, was.Mark}, todo: was.Raised, done: was.Done, old: was.Old, final: noTick}
+	part = &livePart{Partition: p, assigned: true, next: at.Offset, mark: was.Mark, trail: newTrail(), left: at, base: markAt{at.Offset, was.Mark, was.table}, table: was.table, todo: was.Raised, done: was.Done, old: was.Old, final: noTick}
 	if known && !was.Cold {
 		part.final = was.EmitFrom
 		if was.Config != s.live.cfg.Reading {

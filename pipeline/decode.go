@@ -25,7 +25,9 @@ type batch struct {
 	samples     []Quarantined
 	routes      []routeName // new to the decoder since its previous batch
 	peers       []string
-	trace       trace // of a daemon's
+	trace       trace  // of a daemon's
+	table       *table // of the exchange, behind the batch; nil: it is of no exchange
+	missing     int64  // records that the exchange has lost
 }
 
 // Quarantined locates a line that could not be read. Of the line itself it says
@@ -62,11 +64,12 @@ type decoder struct {
 	key     []byte
 	before  int64
 
-	live bool // a daemon's: late arrivals are kept apart, and questions are drawn
-	line []byte
-	dead func(line []byte, reason string, at ingest.Ref)
-	mark int64     // its partition's watermark before the block
-	old  []settled // of its partition
+	live     bool      // a daemon's: late arrivals are kept apart, and questions are drawn
+	exchange *outgoing // takes the arrivals, if they are sent; else nil
+	line     []byte
+	dead     func(line []byte, reason string, at ingest.Ref)
+	mark     int64     // its partition's watermark before the block
+	old      []settled // of its partition
 }
 
 // shared is what all decoders read and none writes.
@@ -267,6 +270,10 @@ func (d *decoder) put(b *batch) {
 		n = a.Text >> aggregate.PairShift * 0x9e3779b97f4a7c15 // the records of one request meet
 	}
 	shard := (n >> 32) * uint64(d.shards) >> 32
+	if d.exchange != nil {
+		d.exchange.hand(d, shard)
+		return
+	}
 	late := d.live && b.trace.add(d.shared, a, d.at.Offset, max(d.mark, d.before))
 	if len(d.old) > 0 {
 		var counted bool
@@ -396,9 +403,12 @@ func (d *decoder) attribute(e *accesslog.Entry, path []byte, dependency, route u
 	if d.live {
 		a.Lot = d.shared.lots.draw(attr.Key, disc)
 	}
-	scheme := uint64(attr.SchemeIndex) + 1
-	a.Question.Key = mix(attr.Hash[0] + mix(dependency+scheme))
-	a.Question.Rest = mix(attr.Hash[1] + mix(route+mix(told+scheme)))
+	hash, scheme := attr.Hash, uint64(attr.SchemeIndex)+1
+	if d.exchange != nil {
+		hash = d.exchange.hash(attr.Key)
+	}
+	a.Question.Key = mix(hash[0] + mix(dependency+scheme))
+	a.Question.Rest = mix(hash[1] + mix(route+mix(told+scheme)))
 	return attr
 }
 

@@ -90,16 +90,16 @@ func TestJoiningChangesNothingBeforeItsTime(t *testing.T) {
 		}
 	}
 	// 20 to 70 and 30 to 50 are lines; the block that begins at 64 is within one.
-	if at := p.trail.release(0, 90, 7, 64); at.Offset != 0 {
+	if at := p.trail.release(0, markAt{Offset: 90, Mark: 7}, 64); at.Offset != 0 {
 		t.Errorf("released to %d", at.Offset)
 	}
-	if at := p.trail.release(0, 190, 7, 64); at.Offset != 128 || len(p.trail.ended) != 0 {
+	if at := p.trail.release(0, markAt{Offset: 190, Mark: 7}, 64); at.Offset != 128 || len(p.trail.ended) != 0 {
 		t.Errorf("released to %d, and %v are remembered", at.Offset, p.trail.ended)
 	}
 
 	// What is gone takes the parts with it that came before.
 	step(physical(200, out+"P a", err+"P x"), "")
-	if at := p.trail.release(0, 400, 7, 64); at.Offset != 192 {
+	if at := p.trail.release(0, markAt{Offset: 400, Mark: 7}, 64); at.Offset != 192 {
 		t.Errorf("released to %d within a line that has not ended", at.Offset)
 	}
 	gap := physical(300, out+"F b", out+"P c")

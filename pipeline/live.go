@@ -40,7 +40,8 @@ type Live struct {
 	scopes map[string]*scope
 	format []string // by source, once it is known
 
-	probe *probe
+	probe    *probe
+	exchange *exchange // nil: none
 
 	picturing sync.Mutex           // held while a picture is taken
 	gauges    map[routeName]*gauge // of dependencies and routes
@@ -58,9 +59,14 @@ type LiveConfig struct {
 	Keyed []bool
 	// Parts says of each source whether a partition holds the lines of one logger in
 	// order, so that those which a container's runtime parted can be put together.
-	Parts  []bool
-	Writer Writer
-	Log    *slog.Logger
+	Parts []bool
+	// Outlets are, by source, where its arrivals are sent to be counted, nil for here;
+	// and Exchanged, for a source that takes them, the topics that they are from. See
+	// exchange.go.
+	Outlets   []Outlet
+	Exchanged [][]string
+	Writer    Writer
+	Log       *slog.Logger
 	// DeadLetters take, by source, the lines that could not be read; nil for none.
 	// They keep nothing of a line and do not wait.
 	DeadLetters []func(line []byte, reason string, from ingest.Partition, at ingest.Ref)
@@ -75,7 +81,9 @@ type LiveConfig struct {
 	// number.
 	MaxLive int
 
-	offsetBlock int64 // 0 is offsetBlock
+	offsetBlock, exchangeBlock int64         // 0 is offsetBlock, and exchangeBlock
+	parcelSize                 int           // 0 is parcelSize
+	linger                     time.Duration // 0 is linger, less is none
 }
 
 // everything is the scope of all partitions that are not keyed.
@@ -109,6 +117,10 @@ func NewLive(cfg LiveConfig) *Live {
 		d := newDecoder(i, &own, c)
 		d.live, d.parsers = true, make([]*accesslog.Parser, len(c.Sources))
 		l.decoders <- d
+	}
+	if len(cfg.Outlets) > 0 || len(cfg.Exchanged) > 0 {
+		cfg.linger = cmp.Or(cfg.linger, linger)
+		l.exchange = newExchange(&cfg, shared, readers)
 	}
 	return l
 }
@@ -171,12 +183,16 @@ func (l *Live) Assigned(ctx context.Context, p ingest.Partition, at ingest.Posit
 	if p.Source < 0 || p.Source >= len(l.cfg.Sources) {
 		return nil, at, errors.New("the partition is of no source of this configuration")
 	}
+	if p.Source < len(l.cfg.Outlets) && l.cfg.Outlets[p.Source] != nil {
+		return l.send(ctx, p, at)
+	}
 	was, known, err := parseLeft(at.Metadata)
 	if err != nil {
 		return nil, at, err
 	}
 	name, shards := everything, l.shared.shardCount
-	if l.cfg.Keyed[p.Source] {
+	exchanged := l.cfg.exchanged(p.Source) != nil
+	if exchanged || l.cfg.Keyed[p.Source] {
 		name, shards = p.Name, 1
 	}
 	l.mu.Lock()
@@ -187,17 +203,34 @@ func (l *Live) Assigned(ctx context.Context, p ingest.Partition, at ingest.Posit
 			return nil, at, fmt.Errorf("%s is read by sources[%d] already; by sources[%d] too it would be counted twice: take it out of one", p.Name, source, p.Source)
 		}
 		if part, from, ok := s.assign(p, at, was, known); ok {
-			return &session{live: l, scope: s, part: part}, ingest.Position{Offset: from, Metadata: at.Metadata}, nil
+			return l.session(s, part), ingest.Position{Offset: from, Metadata: at.Metadata}, nil
 		}
 		l.cfg.Log.Info("another instance has counted on; the scope begins anew", "scope", name, "partition", p.Name)
 		s.stop()
 	}
-	s = newScope(l, name, shards)
+	s = newScope(l, name, shards, exchanged)
 	s.inherit(l.past.scopes[name])
 	delete(l.past.scopes, name) // a later one goes by positions
 	l.scopes[name] = s
 	part, from, _ := s.assign(p, at, was, known)
-	return &session{live: l, scope: s, part: part}, ingest.Position{Offset: from, Metadata: at.Metadata}, nil
+	return l.session(s, part), ingest.Position{Offset: from, Metadata: at.Metadata}, nil
+}
+
+// exchanged are the topics whose arrivals a source takes, nil if it has records.
+func (c *LiveConfig) exchanged(source int) []string {
+	if source < len(c.Exchanged) {
+		return c.Exchanged[source]
+	}
+	return nil
+}
+
+// session is that of a partition that is counted here.
+func (l *Live) session(s *scope, p *livePart) ingest.Session {
+	own := session{live: l, scope: s, part: p}
+	if topics := l.cfg.exchanged(p.Source); topics != nil {
+		return &receiver{session: own, topics: topics}
+	}
+	return &own
 }
 
 // perShard is how many questions each shard may follow.
@@ -297,11 +330,17 @@ func (s *session) consume(ctx context.Context, b *ingest.Batch) error {
 	if err != nil {
 		return err
 	}
-	d.mark, d.dead, d.old, d.shards = mark, nil, old, s.scope.width
-	if letters := s.live.cfg.DeadLetters; source < len(letters) && letters[source] != nil {
-		d.dead = func(line []byte, reason string, at ingest.Ref) { letters[source](line, reason, s.part.Partition, at) }
-	}
+	d.mark, d.old, d.shards = mark, old, s.scope.width
+	s.live.letters(d, s.part.Partition)
 	return s.scope.advance(s.part, b, d.decode(source, block), d, j)
+}
+
+// letters lets a decoder hand on what it cannot read of a partition.
+func (l *Live) letters(d *decoder, p ingest.Partition) {
+	d.dead = nil
+	if letters := l.cfg.DeadLetters; p.Source < len(letters) && letters[p.Source] != nil {
+		d.dead = func(line []byte, reason string, at ingest.Ref) { letters[p.Source](line, reason, p, at) }
+	}
 }
 
 // Released implements ingest.Session.

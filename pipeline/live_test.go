@@ -33,6 +33,7 @@ type rowStore struct {
 }
 
 type storedRow struct {
+	scope   string
 	at      int64
 	late    int64
 	rules   uint32
@@ -72,7 +73,7 @@ func (s *rowStore) Write(_ context.Context, w *Written) error {
 			}
 			continue
 		}
-		s.rows[id] = storedRow{r.At, r.Late, w.Rules, r.Version, r.Counts.Append(nil), r.ByPeer, r.Wide, names, r.Dependency}
+		s.rows[id] = storedRow{w.Scope, r.At, r.Late, w.Rules, r.Version, r.Counts.Append(nil), r.ByPeer, r.Wide, names, r.Dependency}
 	}
 	s.asked.write(w)
 	if after {
@@ -248,7 +249,7 @@ func (f *fleet) done() bool {
 	return true
 }
 
-func liveConfig(t *testing.T, store *rowStore) LiveConfig {
+func liveConfig(t testing.TB, store *rowStore) LiveConfig {
 	begun := time.Now()
 	c := testConfig(t)
 	c.Horizon, c.Lateness, c.MaxFuture = 20*time.Second, 15*time.Second, 100*365*24*time.Hour

@@ -37,6 +37,7 @@ type livePart struct {
 	rules    uint32            // in its position as it is kept
 	reading  bool              // it was assigned when the scope was paused
 	told     int64             // records below it are in the counts of this process already
+	table    *table            // of a partition of the exchange
 
 	joined     []byte // memory of join
 	joinedRefs []ingest.Ref

@@ -35,7 +35,7 @@ type liveJob struct {
 }
 
 func newLiveShard(s *scope, most int) *liveShard {
-	cfg := s.live.shared.ledger
+	cfg := s.ledger
 	cfg.MaxLive = most
 	sh := &liveShard{ledger: aggregate.NewLedger(cfg), jobs: make(chan *liveJob, 2), done: make(chan struct{})}
 	go sh.work(s, len(s.shards))

@@ -238,14 +238,25 @@ func newRegistry(decoders, maxRoutes, maxPeers int) *registry {
 	}
 }
 
-// add takes the new names of a batch.
-func (r *registry) add(b *batch) {
+// add takes the new names of a batch, and gives those tables by which its numbers are
+// read. What no decoder has numbered has numbers of its own in each batch.
+func (r *registry) add(b *batch) (routes []uint16, peers []uint8) {
+	if b.decoder == noDecoder {
+		for _, n := range b.routes {
+			routes = append(routes, r.route(n))
+		}
+		for _, p := range b.peers {
+			peers = append(peers, r.peer(p))
+		}
+		return routes, peers
+	}
 	for _, n := range b.routes {
 		r.routeOf[b.decoder] = append(r.routeOf[b.decoder], r.route(n))
 	}
 	for _, p := range b.peers {
 		r.peerOf[b.decoder] = append(r.peerOf[b.decoder], r.peer(p))
 	}
+	return r.routeOf[b.decoder], r.peerOf[b.decoder]
 }
 
 func (r *registry) route(n routeName) uint16 {

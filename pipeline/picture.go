@@ -229,6 +229,9 @@ func (l *Live) Picture() *Picture {
 		s.addTotals(totals, n)
 		s.mu.Unlock()
 	}
+	if l.exchange != nil {
+		l.exchange.picture(p)
+	}
 	if p.Closed == math.MaxInt64 {
 		p.Closed = noTick
 	}

@@ -11,6 +11,58 @@
 //	              └ decoder ─┘           └ shard ─┘
 //
 // The package reads no configuration file and no flag; package main wires it.
+//
+// # The exchange
+//
+// A topic that is not keyed by question is counted right by who sees all of it. To
+// share it out nevertheless, instances hand each other arrivals through one more
+// topic, the exchange, whose partitions hold questions whole:
+//
+//	source partition ─ sender ─┬─ exchange partition ─ receiver ─ scope
+//	source partition ─ sender ─┴─ exchange partition ─ receiver ─ scope
+//
+// The sender of a source partition decodes its records, decides which are late by
+// the watermark of that partition alone, and writes the arrivals, each to the
+// exchange partition that its question's hash names, in parcels: a parcel says of
+// which source partition it is, from which record up to which it holds all that is
+// for this exchange partition, and the watermark behind these. Each second there is a
+// parcel for every exchange partition, if only to say so.
+//
+// A receiver counts one exchange partition as any keyed partition is counted, with
+// a table of what it has seen of each source partition. It promises that each arrival
+// is counted once, by these rules:
+//
+//  1. A sender writes in the order of its source, has one write under way for each
+//     exchange partition, and begins none before the one before is acknowledged. Where
+//     one is not, it begins anew, at a place below which everything is.
+//  2. A source's position is released when everything below it is acknowledged by all
+//     exchange partitions. So whoever begins there has left out nothing.
+//  3. A receiver drops what is not beyond the largest place that it has seen of the
+//     source partition.
+//
+// By 1 and 2 each sender's parcels in an exchange partition, whoever writes between
+// them, reach from a place below which everything is there, without a hole. So the
+// first parcel that goes beyond the largest place seen goes on just there, and by 3
+// each arrival counts where it comes first. A batch that is sent again, an owner of a
+// source partition who was given up and does not know it yet, a write that comes long
+// after its sender has stopped waiting: all of these only repeat what is known.
+//
+// Everything that a receiver finds depends on its exchange partition alone: on the
+// parcels up to some offset, and on the table before the first of them, which is
+// kept with the position (see position.go). That is what makes a crash harmless.
+//
+// The watermark of an exchange partition is the smallest of those of the source
+// partitions. One that has never been heard of, of a topic that is to be read, holds
+// it back. So does one that is quiet, unless its sender says that it has been at its
+// end for LiveConfig.Idle: then it counts as far on as the smallest of those that are not
+// idle, but not further than the moment at which its sender looked. What a sender that
+// hangs says late was true at that moment, and moves nothing beyond. An arrival that
+// was in time at its source may be late for the exchange where the source partition
+// was idle, as it would be if one instance had read both.
+//
+// All instances hash alike, under keys that are made of the salt, and so must have the
+// same salt, and the exchange the same number of partitions for ever; parcels say
+// which, and a receiver refuses others. Raw keys do not leave the sender.
 package pipeline
 
 import (

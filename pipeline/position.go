@@ -36,6 +36,7 @@ type tickOffset struct{ tick, offset int64 }
 type markAt struct {
 	Offset int64 `json:"o"`
 	Mark   int64 `json:"m"`
+	table  *table
 }
 
 func (t trace) empty() trace { return trace{ticks: t.ticks[:0], marks: t.marks[:0]} }
@@ -45,7 +46,7 @@ func (t *trace) add(s *shared, a *aggregate.Arrival, offset, mark int64) (late b
 	cfg := &s.ledger
 	if block := offset / s.offsetBlock; block+1 != t.block {
 		t.block = block + 1
-		t.marks = append(t.marks, markAt{block * s.offsetBlock, mark})
+		t.marks = append(t.marks, markAt{Offset: block * s.offsetBlock, Mark: mark})
 	}
 	tick := cfg.Tick(a)
 	i := len(t.ticks) - 1
@@ -92,10 +93,10 @@ func (r *trail) since(tick, next int64) int64 {
 }
 
 // release forgets ticks before from and returns where reading would have to begin
-// for the others, and the watermark there: at most next, which is not read yet, at
-// the beginning of a block, and not within a line in parts.
-func (r *trail) release(from, next, mark, block int64) markAt {
-	offset := next
+// for the others, and what is known there: at most next, where reading stands, at the
+// beginning of a block, and not within a line in parts.
+func (r *trail) release(from int64, next markAt, block int64) markAt {
+	offset := next.Offset
 	for tick, at := range r.first {
 		if tick < from {
 			delete(r.first, tick)
@@ -108,10 +109,10 @@ func (r *trail) release(from, next, mark, block int64) markAt {
 		offset -= block
 	}
 	r.forget(offset)
-	at := markAt{offset, mark}
+	at := markAt{offset, next.Mark, next.table}
 	i, _ := slices.BinarySearchFunc(r.marks, offset, func(m markAt, o int64) int { return int(m.Offset - o) })
 	if i < len(r.marks) { // of the block, or of the next that has a record
-		at.Mark = r.marks[i].Mark
+		at.Mark, at.table = r.marks[i].Mark, r.marks[i].table
 	}
 	r.marks = slices.Delete(r.marks, 0, i)
 	return at
@@ -130,6 +131,8 @@ type left struct {
 	Config   string    `json:"cfg,omitempty"`  // Config.Reading of who left it
 	Lateness int64     `json:"late,omitempty"` // by which ticks before EmitFrom were closed
 	Old      []settled `json:"old,omitempty"`  // by which others were closed earlier, while their records may still come
+	Table    string    `json:"from,omitempty"` // of a partition of the exchange: what was seen of the source partitions, see table.go
+	table    *table
 }
 
 const leftVersion = 1
@@ -139,7 +142,7 @@ const leftVersion = 1
 const maxRaised = 64
 
 func (l *left) String() string {
-	l.Version = leftVersion
+	l.Version, l.Table = leftVersion, l.table.text(max(0, ms(l.Mark)))
 	b, _ := json.Marshal(l) // of numbers alone
 	return string(b)
 }
@@ -147,10 +150,13 @@ func (l *left) String() string {
 // parseLeft reads metadata. Of a partition that was never left it knows nothing.
 func parseLeft(metadata string) (l left, known bool, err error) {
 	if metadata == "" {
-		return left{EmitFrom: math.MinInt64, Mark: math.MinInt64}, false, nil
+		return left{EmitFrom: math.MinInt64, Mark: math.MinInt64, table: &table{}}, false, nil
 	}
 	if err := json.Unmarshal([]byte(metadata), &l); err != nil || l.Version != leftVersion {
 		return left{}, false, fmt.Errorf("the position's metadata is not this program's (%d bytes); if the group belongs to another program, set another kafka.group", len(metadata))
+	}
+	if l.table, err = parseTable(l.Table, max(0, ms(l.Mark))); err != nil {
+		return left{}, false, err
 	}
 	return l, true, nil
 }

@@ -10,7 +10,7 @@ import (
 func TestMetadataFits(t *testing.T) {
 	l := left{EmitFrom: math.MaxInt64, Mark: math.MinInt64, Rules: math.MaxUint32, Warm: math.MaxInt64, Done: math.MaxInt64, Config: "0123456789abcdef", Lateness: math.MaxInt64}
 	for range maxRaised + 1 {
-		l.Raised = append(l.Raised, markAt{math.MaxInt64, math.MinInt64})
+		l.Raised = append(l.Raised, markAt{Offset: math.MaxInt64, Mark: math.MinInt64})
 	}
 	for range maxSettled {
 		l.Old = append(l.Old, settled{math.MaxInt64, math.MaxInt64})

@@ -35,7 +35,7 @@ func TestRaisedByAnotherInstance(t *testing.T) {
 				if !known || err != nil {
 					t.Fatalf("%q: %v", f.committed[0].Metadata, err)
 				}
-				was.Raised = []markAt{{c.raised, noon.Add(time.Hour).UnixNano()}}
+				was.Raised = []markAt{{Offset: c.raised, Mark: noon.Add(time.Hour).UnixNano()}}
 				f.committed[0].Metadata = was.String()
 				f.assign()
 				if f.next[0] != c.goesOn {

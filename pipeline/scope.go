@@ -19,6 +19,8 @@ type scope struct {
 	live   *Live
 	name   string
 	width  int // of shards
+	ledger aggregate.Config
+	block  int64 // of offsets, see position.go
 	shards []*liveShard
 	log    *slog.Logger
 
@@ -92,13 +94,16 @@ type lateRow struct {
 // assignment come one after the other.
 const settle = 2 * time.Second
 
-func newScope(l *Live, name string, shards int) *scope {
+func newScope(l *Live, name string, shards int, exchanged bool) *scope {
 	s := &scope{
-		live: l, name: name, width: shards, log: l.cfg.Log.With("scope", name), parts: map[string]*livePart{},
+		live: l, name: name, width: shards, block: l.shared.offsetBlock, log: l.cfg.Log.With("scope", name), parts: map[string]*livePart{},
 		closed: noTick, emitFrom: noTick, stored: noTick, warm: noTick,
 		filed: map[int64]uint64{}, rows: map[int64]map[rowKey]*aggregate.Counts{}, late: map[lateKey]*lateRows{},
 		windows: newWindows(l.keepSeconds()), recent: newClosedTicks(), open: newOpenTicks(), totals: map[uint16]*aggregate.Sums{}, over: map[uint16]*aggregate.Histogram{},
 		writing: make(chan struct{}, 1), episodes: newEpisodes(),
+	}
+	if s.ledger = l.shared.ledger; exchanged {
+		s.block, s.ledger.KeyHash = l.exchange.receiving.offsetBlock, sentKeyHash
 	}
 	s.changed = sync.NewCond(&s.mu)
 	s.moved = l.cfg.Clock()
@@ -110,23 +115,22 @@ func newScope(l *Live, name string, shards int) *scope {
 	return s
 }
 
-// advance gives a batch its place and sends it to the shards. Without d there is
-// nothing in it.
+// advance gives a batch its place and sends it to the shards. Without out there is
+// nothing in it; d is its decoder, if it has one.
 func (s *scope) advance(p *livePart, b *ingest.Batch, out *batch, d *decoder, j *joins) error {
 	s.sending.Lock()
 	defer s.sending.Unlock()
 	job := &liveJob{part: p}
 	if out != nil { // in any case: the decoder tells of a name once
 		s.live.order.Lock()
-		s.live.reg.add(out)
-		job.routes, job.peers = s.live.reg.routeOf[d.number], s.live.reg.peerOf[d.number]
+		job.routes, job.peers = s.live.reg.add(out)
 		s.live.order.Unlock()
 	}
 	if s.shards == nil || s.paused {
 		return errMoved
 	}
 	s.mu.Lock()
-	if out != nil && (p.decided != nil || p.mark != d.mark) {
+	if out != nil && (p.decided != nil || d != nil && p.mark != d.mark) {
 		s.mu.Unlock()
 		return errDecided
 	}
@@ -148,10 +152,14 @@ func (s *scope) advance(p *livePart, b *ingest.Batch, out *batch, d *decoder, j 
 		p.atEnd = now
 	}
 	if out != nil {
-		job.batch, job.mark, job.block = out, p.mark, b.Offset/s.live.shared.offsetBlock
+		job.batch, job.mark, job.block = out, p.mark, b.Offset/s.block
 		job.again = b.Next <= p.told
 		job.final = p.final
 		p.mark = max(p.mark, out.maxLog)
+		if out.table != nil {
+			p.table = out.table
+		}
+		s.windows.lost(p.Source, out.missing, 0)
 		p.trail.add(&out.trace)
 		p.sent = append(p.sent, b.Offset)
 		if !job.again {
@@ -159,7 +167,11 @@ func (s *scope) advance(p *livePart, b *ingest.Batch, out *batch, d *decoder, j 
 		}
 	}
 	s.count(p, b)
-	s.windows.lost(p.Source, p.lost(b), b.Empty)
+	lost := p.lost(b)
+	if p.table.of != 0 { // these were parcels: of which records is missing tells the next one
+		lost = 0
+	}
+	s.windows.lost(p.Source, lost, b.Empty)
 	if out != nil {
 		s.begin(p, &out.trace)
 	}
@@ -239,7 +251,7 @@ func (s *scope) closeable(now time.Time) int64 {
 	if busy != math.MaxInt64 {
 		for _, p := range s.parts {
 			if p.assigned && p.mark < busy && p.decided == nil && len(p.todo) == 0 && len(p.raised) < maxRaised {
-				p.decided = &markAt{p.next, busy}
+				p.decided = &markAt{Offset: p.next, Mark: busy}
 			}
 		}
 	}
@@ -576,7 +588,7 @@ func (s *scope) released(p *livePart) ingest.Position {
 		}
 		return p.left
 	}
-	next, block := p.next, s.live.shared.offsetBlock
+	next, block := p.next, s.block
 	if len(p.sent) > 0 {
 		next = p.sent[0]
 	}
@@ -586,7 +598,7 @@ func (s *scope) released(p *livePart) ingest.Position {
 		}
 	}
 	done := max(p.done, p.trail.since(s.stored, next))
-	at := p.trail.release(s.stored-2*s.horizon(), next, p.mark, block)
+	at := p.trail.release(s.stored-2*s.horizon(), markAt{next, p.mark, p.table}, block)
 	if at.Offset <= p.base.Offset {
 		at = p.base // it was left there, with all that is needed
 	}
@@ -600,7 +612,7 @@ func (s *scope) released(p *livePart) ingest.Position {
 	p.raised = slices.DeleteFunc(p.raised, func(m markAt) bool { return m.Offset < at.Offset })
 	l := left{
 		EmitFrom: s.stored, Mark: at.Mark, Rules: s.rules, Raised: p.decisions(), Warm: s.warm, Done: done,
-		Config: s.live.cfg.Reading, Lateness: int64(s.live.cfg.Lateness), Old: p.old,
+		Config: s.live.cfg.Reading, Lateness: int64(s.live.cfg.Lateness), Old: p.old, table: at.table,
 	}
 	p.left = ingest.Position{Offset: at.Offset, Metadata: l.String()}
 	return p.left
