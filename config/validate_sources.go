@@ -81,6 +81,7 @@ func (c *Config) checkSources(k *checks) {
 		}
 		k.fields(at+".fields", s.Fields)
 	}
+	c.checkExchanges(k)
 	if c.Dependency.Name != "" {
 		c.checkScopes(k)
 	}
@@ -132,6 +133,27 @@ func (k *checks) kafka(at string, s *Kafka) {
 			k.missing(at+".sasl", "username", "want the user's name")
 		}
 		k.password(at+".sasl", s.SASL.Password, s.SASL.PasswordFile)
+	}
+}
+
+// checkExchanges sees that instances can hash alike, and that who shares an exchange
+// shares its cluster.
+func (c *Config) checkExchanges(k *checks) {
+	first := map[string]int{} // by topic
+	for i := range c.Sources {
+		s := c.Sources[i].Kafka
+		if s == nil || s.Exchange == nil {
+			continue
+		}
+		at := index("sources", i) + ".kafka"
+		if len(first) == 0 && c.Keys.SaltFile == "" {
+			k.missing(at, "exchange", "needs keys.salt_file, the same in all instances: by that salt they know a question again")
+		}
+		if other, some := first[s.Exchange.Topic]; !some {
+			first[s.Exchange.Topic] = i
+		} else if cluster(c.Sources[other].Kafka.Brokers) != cluster(s.Brokers) {
+			k.add(at+".brokers", "differs from that of sources[%d], which has the same exchange: one exchange lies in one cluster", other)
+		}
 	}
 }
 

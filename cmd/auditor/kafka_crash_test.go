@@ -24,8 +24,9 @@ func TestKafkaThroughCrashes(t *testing.T) {
 	t.Logf("AUDITOR_KAFKA_SEED=%d", seed)
 	bin := binary(t)
 	t.Run("both", func(t *testing.T) { // the binary stays until both are through
-		t.Run("un-keyed", func(t *testing.T) { t.Parallel(); crashes(t, bin, uint64(seed), false) })
-		t.Run("keyed", func(t *testing.T) { t.Parallel(); crashes(t, bin, uint64(seed)+1, true) })
+		t.Run("un-keyed", func(t *testing.T) { t.Parallel(); crashes(t, bin, uint64(seed), unkeyed) })
+		t.Run("keyed", func(t *testing.T) { t.Parallel(); crashes(t, bin, uint64(seed)+1, keyed) })
+		t.Run("exchange", func(t *testing.T) { t.Parallel(); crashes(t, bin, uint64(seed)+2, exchanged) })
 	})
 }
 
@@ -43,21 +44,32 @@ func setting(t *testing.T, name string, otherwise int64) int64 {
 	return n
 }
 
-const crashParts = 4
+// How a topic is read: by one instance, by partition, or through an exchange.
+const (
+	unkeyed   = "unkeyed"
+	keyed     = "keyed"
+	exchanged = "exchanged"
+)
 
-func crashes(t *testing.T, bin string, seed uint64, keyed bool) {
-	what := "unkeyed"
-	if keyed {
-		what = "keyed"
+const (
+	crashParts    = 4
+	exchangeParts = 3
+)
+
+func crashes(t *testing.T, bin string, seed uint64, how string) {
+	topic := kafkaTopic(t, kafkaClient(t), how, crashParts)
+	parts := crashParts
+	if how == exchanged {
+		kafkaTopicNamed(t, kafkaClient(t), exchangeOf(topic), exchangeParts)
+		parts += exchangeParts
 	}
-	topic := kafkaTopic(t, kafkaClient(t), what, crashParts)
-	p := newKafkaProducer(t, seed, topic, keyed)
+	p := newKafkaProducer(t, seed, topic, how == keyed)
 	p.rate = int(setting(t, "AUDITOR_KAFKA_RATE", 20_000))
 	producing := make(chan struct{})
 	go func() { defer close(producing); p.run() }()
 
 	r := rand.New(rand.NewPCG(seed, 5))
-	fleet := []*process{newProcess(t, bin, "one", topic, keyed), newProcess(t, bin, "two", topic, keyed)}
+	fleet := []*process{newProcess(t, bin, "one", topic, how), newProcess(t, bin, "two", topic, how)}
 	for _, d := range fleet {
 		d.start()
 	}
@@ -76,7 +88,7 @@ func crashes(t *testing.T, bin string, seed uint64, keyed bool) {
 			other.hang(length)
 			time.Sleep(somewhere(3 * time.Second))
 		}
-		s, _ := d.source()
+		s, _ := d.counts()
 		d.kill()
 		pause := somewhere(2 * time.Second)
 		t.Logf("round %d: killed %s (%s), which had counted %d%s; it comes back after %v", round+1, d.name, s.State, s.Counted, offsets(&s), pause)
@@ -91,7 +103,7 @@ func crashes(t *testing.T, bin string, seed uint64, keyed bool) {
 	}
 	truth := &p.traffic.truth
 	t.Logf("%d records, %d of them copies: %d arrivals of %d questions in %d s", truth.sent, truth.copies, truth.arrivals, truth.originals, truth.lastTick-truth.firstTick+1)
-	p.settle(fleet)
+	p.settle(fleet, parts)
 	for _, d := range fleet {
 		d.stop()
 	}
@@ -103,10 +115,7 @@ func crashes(t *testing.T, bin string, seed uint64, keyed bool) {
 	}
 	u.newest()
 	t.Logf("%d rows, %d of them in both stores, %d of those in two versions", len(u.rows), u.same, u.newer)
-	scopes := 1
-	if keyed {
-		scopes = crashParts
-	}
+	scopes := map[string]int{unkeyed: 1, keyed: crashParts, exchanged: exchangeParts}[how]
 	if len(u.closed) != scopes {
 		t.Errorf("%d scopes were counted, want %d", len(u.closed), scopes)
 	}
@@ -124,7 +133,7 @@ func advanced(fleet []*process, was int64) int64 {
 	for end := time.Now().Add(25 * time.Second); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
 		for _, d := range fleet {
 			sum := int64(0)
-			s, _ := d.source()
+			s, _ := d.counts()
 			for _, p := range s.Partitions {
 				sum += max(0, p.Committed)
 			}
@@ -221,7 +230,7 @@ func (p *kafkaProducer) flush(cl *kgo.Client) {
 
 // settle pushes the watermarks on, by records that are no arrivals, until some
 // daemon has read each partition to where all ticks of the truth are closed.
-func (p *kafkaProducer) settle(fleet []*process) {
+func (p *kafkaProducer) settle(fleet []*process, parts int) {
 	p.t.Helper()
 	last := time.Unix(p.traffic.truth.lastTick, 0).Add(kafkaLateness + 2*time.Second)
 	for end := time.Now().Add(90 * time.Second); ; time.Sleep(500 * time.Millisecond) {
@@ -233,15 +242,16 @@ func (p *kafkaProducer) settle(fleet []*process) {
 		through := map[string]bool{}
 		text := ""
 		for _, d := range fleet {
-			s, ok := d.source()
-			text += fmt.Sprintf("\n%s: %v %s%s", d.name, ok, s.State, offsets(&s))
-			for _, x := range s.Partitions {
-				if x.Watermark.After(last) {
-					through[x.Name] = true
+			for _, s := range d.sources() {
+				text += fmt.Sprintf("\n%s: %s %s%s", d.name, s.Name, s.State, offsets(&s))
+				for _, x := range s.Partitions {
+					if x.Watermark.After(last) {
+						through[x.Name] = true
+					}
 				}
 			}
 		}
-		if len(through) == crashParts {
+		if len(through) == parts {
 			break
 		}
 		if time.Now().After(end) {

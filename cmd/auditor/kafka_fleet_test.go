@@ -50,6 +50,12 @@ func kafkaClient(t *testing.T, opts ...kgo.Opt) *kgo.Client {
 func kafkaTopic(t *testing.T, cl *kgo.Client, what string, partitions int32) string {
 	t.Helper()
 	topic := fmt.Sprintf("%s-%d", what, time.Now().UnixNano())
+	kafkaTopicNamed(t, cl, topic, partitions)
+	return topic
+}
+
+func kafkaTopicNamed(t *testing.T, cl *kgo.Client, topic string, partitions int32) {
+	t.Helper()
 	req := kmsg.NewPtrCreateTopicsRequest()
 	req.TimeoutMillis = 30_000
 	rt := kmsg.NewCreateTopicsRequestTopic()
@@ -62,8 +68,10 @@ func kafkaTopic(t *testing.T, cl *kgo.Client, what string, partitions int32) str
 	if code := res.Topics[0].ErrorCode; code != 0 {
 		t.Fatalf("make topic %s: error code %d", topic, code)
 	}
-	return topic
 }
+
+// exchangeOf is the topic through which a topic is shared out.
+func exchangeOf(topic string) string { return topic + "-exchange" }
 
 // binary builds the program.
 func binary(t *testing.T) string {
@@ -81,6 +89,8 @@ func binary(t *testing.T) string {
 type process struct {
 	t       *testing.T
 	name    string
+	topic   string
+	how     string
 	dir     string
 	bin     string
 	log     *os.File
@@ -89,23 +99,31 @@ type process struct {
 }
 
 // newProcess prepares a daemon with a store of its own.
-func newProcess(t *testing.T, bin, name, topic string, keyed bool) *process {
+func newProcess(t *testing.T, bin, name, topic, how string) *process {
 	t.Helper()
-	p := &process{t: t, name: name, dir: t.TempDir(), bin: bin}
+	p := &process{t: t, name: name, topic: topic, how: how, dir: t.TempDir(), bin: bin}
+	more := ""
+	switch how {
+	case keyed:
+		more = ", keyed: true"
+	case exchanged:
+		more = fmt.Sprintf(", exchange: {topic: %s}", exchangeOf(topic))
+	}
 	config := fmt.Sprintf(`dependency: seats
-sources: [{kafka: {brokers: [%q], topics: [%s], group: %s, keyed: %v, session_timeout: 3s}, format: json}]
-keys: {originators: originators.yaml, accept: [qk1, {field: my_id}], horizon: %v}
+sources: [{kafka: {brokers: [%q], topics: [%s], group: %s, session_timeout: 3s%s}, format: json}]
+keys: {originators: originators.yaml, accept: [qk1, {field: my_id}], horizon: %v, salt_file: salt}
 time: {lateness: %v, idle: 3s}
 ignore: {paths: [/healthz]}
 store: {sqlite: rows.db}
 api: {listen: "127.0.0.1:0"}
-`, kafkaBroker(t), topic, topic, keyed, kafkaHorizon, kafkaLateness)
+`, kafkaBroker(t), topic, topic, more, kafkaHorizon, kafkaLateness)
 	write := func(name, text string) {
 		if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	write("auditor.yaml", config)
+	write("salt", "the salt that all daemons of a test share")
 	write("originators.yaml", fmt.Sprintf("originators:\n  - {id: web, keys: [{kid: a, secret: %q}]}\n", secretA))
 	log, err := os.Create(filepath.Join(p.dir, "log"))
 	if err != nil {
@@ -185,6 +203,7 @@ func (p *process) stop() {
 
 // shown is what /api/v1/sources says, of what these tests ask.
 type shown struct {
+	Name       string `json:"source"`
 	State      string `json:"state"`
 	Error      string `json:"error"`
 	Counted    uint64 `json:"counted"`
@@ -199,25 +218,46 @@ type shown struct {
 	} `json:"partitions"`
 }
 
-// source asks the daemon for its only source; ok is false if there is no answer.
-func (p *process) source() (s shown, ok bool) {
+// source asks the daemon for the source that is the topic; ok is false if there is no
+// answer.
+func (p *process) source() (s shown, ok bool) { return p.named(p.topic) }
+
+// counts asks for the source whose records are counted: that, or the exchange.
+func (p *process) counts() (s shown, ok bool) {
+	if p.how == exchanged {
+		return p.named(exchangeOf(p.topic))
+	}
+	return p.source()
+}
+
+func (p *process) named(name string) (shown, bool) {
+	for _, s := range p.sources() {
+		if s.Name == name {
+			return s, true
+		}
+	}
+	return shown{}, false
+}
+
+// sources asks the daemon for its sources; there are none if it does not answer.
+func (p *process) sources() []shown {
 	if p.cmd == nil {
-		return s, false
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	req, _ := http.NewRequestWithContext(ctx, "GET", "http://"+p.address+"/api/v1/sources", nil)
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return s, false
+		return nil
 	}
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
 	var answer struct {
 		Sources []shown `json:"sources"`
 	}
-	if err != nil || json.Unmarshal(body, &answer) != nil || len(answer.Sources) != 1 {
-		return s, false
+	if err != nil || json.Unmarshal(body, &answer) != nil {
+		return nil
 	}
-	return answer.Sources[0], true
+	return answer.Sources
 }

@@ -18,7 +18,7 @@ func TestKafkaRecordsDeleted(t *testing.T) {
 	kafkaBroker(t)
 	cl := kafkaClient(t)
 	topic := kafkaTopic(t, cl, "deleted", 1)
-	d := newProcess(t, binary(t), "one", topic, false)
+	d := newProcess(t, binary(t), "one", topic, unkeyed)
 	d.start()
 
 	truth := kafkaTruth{byTick: map[int64]*[4]uint64{}}

@@ -96,7 +96,7 @@ type daemon struct {
 type setup struct {
 	loaded  *loaded
 	live    *pipeline.Live
-	sources []*source // in the order of the configuration
+	sources []*source // in the order of the configuration, and exchanges behind them
 	hash    func([]byte) [16]byte
 	changed bool // it took over from another
 
@@ -123,6 +123,7 @@ func (d *daemon) newSetup(l *loaded, sources []*source) (*setup, error) {
 			live.DeadLetters[i] = sources[i].letter
 		}
 	}
+	connect(&live, l, sources)
 	return &setup{loaded: l, live: pipeline.NewLive(live), sources: sources, hash: pipeline.KeyHasher(c.Salt)}, nil
 }
 
@@ -164,8 +165,7 @@ func newDaemon(ctx context.Context, l *loaded, read func() (*loaded, error), log
 	}
 	d.watch = &storeWatch{store: d.store, log: log}
 	d.rows = &rowWriter{store: d.store}
-	for i := range l.Sources {
-		s := d.newSource(l, i)
+	for _, s := range d.newSources(l) {
 		if err = s.begin(); err != nil {
 			return nil, err
 		}

@@ -78,7 +78,7 @@ func (r *reader) take() {
 		})
 	}
 	slices.SortFunc(s.Sources, func(a, b api.Source) int { return cmp.Compare(a.Name, b.Name) })
-	share := readShare(p)
+	share := readShare(p, x.sources)
 	for i := range p.Dependencies {
 		d := &p.Dependencies[i]
 		split := d.ScopeSplit || r.splits.has(d.Name)
@@ -108,7 +108,7 @@ func (d *daemon) state(x *setup, p *pipeline.Picture, sources []api.Source) (api
 	}
 	standby := len(x.sources) > 0
 	for _, s := range x.sources {
-		standby = standby && s.standby()
+		standby = standby && (s.standby() || s.sends) // who only sends counts nothing
 	}
 	with := func(s api.State, reasons ...string) (api.State, []string) { return s, append(reasons, failed...) }
 	switch err := cmp.Or(p.StoreErr, d.watch.failed()); {
@@ -139,13 +139,16 @@ func tickTime(tick int64) time.Time {
 	return time.Unix(tick, 0).UTC()
 }
 
-// readShare is records read / (read + quarantined + lost).
-func readShare(p *pipeline.Picture) aggregate.Figure {
+// readShare is records read / (read + quarantined + lost). What comes by an exchange
+// was read where it was sent.
+func readShare(p *pipeline.Picture, sources []*source) aggregate.Figure {
 	var read, lost uint64
 	for i := range p.Sources {
 		c := &p.Sources[i]
 		bad := sumOf(c.Quarantined)
-		read += c.Lines - min(bad, c.Lines)
+		if sources[i].kind != kindExchange {
+			read += c.Lines - min(bad, c.Lines)
+		}
 		lost += bad + c.Gap
 	}
 	return aggregate.Share(read, read+lost)

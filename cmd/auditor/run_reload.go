@@ -222,7 +222,13 @@ func (d *daemon) change(ctx context.Context) (*api.Reloaded, error) {
 		if under(key, fixed) || key == "api.tls" {
 			return nil, l.Refuse(key, "cannot change while the daemon runs: put it back, or restart the daemon")
 		}
-		done.Recounts = done.Recounts || !under(key, atOnce)
+		if under(key, atOnce) {
+			continue
+		}
+		done.Recounts = true
+		if len(exchanges(l.Config))+len(exchanges(was.loaded.Config)) > 0 {
+			return nil, l.Refuse(key, "cannot change while an exchange is in use, whose instances all count alike: put it back, or stop all instances and start them anew")
+		}
 	}
 	apply, err := d.server.Change(l.apiOptions(d.log))
 	if err != nil {
@@ -255,10 +261,9 @@ func (d *daemon) recount(ctx context.Context, was *setup, l *loaded) (err error)
 	if len(l.Sources) == 0 {
 		return errNoSources
 	}
-	sources := make([]*source, len(l.Sources))
+	sources := d.newSources(l)
 	fresh, gone := []*source{}, slices.Clone(was.sources)
-	for i := range l.Sources {
-		s := d.newSource(l, i)
+	for i, s := range sources {
 		if j := slices.IndexFunc(gone, func(o *source) bool { return o.identity.same(s.identity) }); j >= 0 {
 			s = gone[j]
 			gone = slices.Delete(gone, j, j+1)

@@ -63,17 +63,22 @@ func openSource(i int, s *config.Source, positions ingest.Positions, log *slog.L
 }
 
 func openKafka(i int, k *config.Kafka, log *slog.Logger) (*ingest.Kafka, error) {
-	if k.Exchange != nil {
-		return nil, errors.New("kafka.exchange: this version reads an un-keyed topic in one instance only: leave it out")
+	c, err := kafkaConfig(i, k, log)
+	if err != nil {
+		return nil, err
 	}
-	c := ingest.KafkaConfig{Source: i, Brokers: k.Brokers, Topics: k.Topics, Group: k.Group, Keyed: k.Keyed, SessionTimeout: k.SessionTimeout, Log: log}
+	return ingest.NewKafka(c)
+}
+
+func kafkaConfig(i int, k *config.Kafka, log *slog.Logger) (c ingest.KafkaConfig, err error) {
+	c = ingest.KafkaConfig{Source: i, Brokers: k.Brokers, Topics: k.Topics, Group: k.Group, SessionTimeout: k.SessionTimeout, Log: log}
+	c.Keyed = k.Keyed || k.Exchange != nil // its partitions are shared out
 	if c.StartAt = k.StartAt(); k.Start == "last" {
 		c.Start = ingest.KafkaLast
 	}
-	var err error
 	if k.TLS != nil {
 		if c.TLS, err = clientTLS(k.TLS); err != nil {
-			return nil, err
+			return c, err
 		}
 	}
 	if k.SASL != nil {
@@ -81,13 +86,13 @@ func openKafka(i int, k *config.Kafka, log *slog.Logger) (*ingest.Kafka, error) 
 		if k.SASL.PasswordFile != "" {
 			b, err := os.ReadFile(k.SASL.PasswordFile)
 			if err != nil {
-				return nil, fmt.Errorf("kafka.sasl.password_file: %w", err)
+				return c, fmt.Errorf("kafka.sasl.password_file: %w", err)
 			}
 			password = strings.TrimRight(string(b), "\r\n")
 		}
 		c.SASL = &ingest.KafkaSASL{Mechanism: k.SASL.Mechanism, Username: k.SASL.Username, Password: password}
 	}
-	return ingest.NewKafka(c)
+	return c, nil
 }
 
 func openPush(i int, h *config.HTTP, l net.Listener, log *slog.Logger) (*ingest.Push, error) {

@@ -16,6 +16,7 @@ import (
 // newer version. Meanwhile the other sources are read, and the API says so.
 type source struct {
 	name, kind string
+	sends      bool // its arrivals are counted behind an exchange
 	identity   identity
 	open       func() (reads, *ingest.DeadLetter, error)
 	log        *slog.Logger

@@ -50,7 +50,9 @@ func load(p *program, path string, limit bool) (*loaded, error) {
 
 func (l *loaded) ringConfig(limit bool) keys.Config {
 	k := keys.Config{RequireVerified: l.Keys.RequireVerified, Lifetime: l.Keys.Lifetime, Skew: l.Time.Skew}
-	if limit {
+	// With an exchange a record is read by whoever owns it at the moment, perhaps by two,
+	// and both must find the same.
+	if limit && len(exchanges(l.Config)) == 0 {
 		k.VerifyPerSecond = l.Keys.VerifyPerSecond
 	}
 	for _, a := range l.Keys.Accept {
