@@ -87,7 +87,7 @@ func TestKafkaLastCommit(t *testing.T) {
 	k2 := start(t, cfg, r2) // ends the generation
 	eventually(t, "two members share", func() bool { return len(assignedNames(k1)) == 1 && len(assignedNames(k2)) == 1 })
 	name := assignedNames(k2)[0]
-	r2.look(name, func(p *recorded) { equal(t, "left", p.left, []Position{{10, "up to 10"}}) })
+	handedOver(t, r2, name, Position{10, "up to 10"})
 	for p := range int32(2) {
 		produce(t, cl, "a", p, numbered(10, 5)...)
 	}

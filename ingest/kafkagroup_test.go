@@ -24,6 +24,17 @@ func assignedNames(k *running) (names []string) {
 	return
 }
 
+// handedOver waits until a handler is told where a partition was left. A source calls
+// it its own shortly before.
+func handedOver(t *testing.T, r *kafkaRecorder, name string, want Position) {
+	t.Helper()
+	eventually(t, name+" is handed over", func() (is bool) {
+		r.look(name, func(p *recorded) { is = len(p.left) > 0 })
+		return is
+	})
+	r.look(name, func(p *recorded) { equal(t, name+" was left", p.left[0], want) })
+}
+
 func TestKafkaKeyedMembersShare(t *testing.T) {
 	c := cluster(t, 4, []string{"a"})
 	cl := producer(t, c)
@@ -45,7 +56,7 @@ func TestKafkaKeyedMembersShare(t *testing.T) {
 	slices.Sort(both)
 	equal(t, "all partitions are read", both, []string{"kafka a/0", "kafka a/1", "kafka a/2", "kafka a/3"})
 	for _, name := range assignedNames(k2) {
-		r2.look(name, func(p *recorded) { equal(t, name+" was handed over", p.left, []Position{{10, "up to 10"}}) })
+		handedOver(t, r2, name, Position{10, "up to 10"})
 	}
 	k2.stop()
 	eventually(t, "who stays takes over", func() bool { return len(assignedNames(k1)) == 4 })
@@ -96,7 +107,7 @@ func TestKafkaOneMemberReadsWhatIsNotKeyed(t *testing.T) {
 	produce(t, cl, "b", 1, numbered(10, 10)...)
 	eventually(t, "and reads on", recorders[holder].has("kafka b/1", 10))
 	equal(t, "from where it was left", recorders[holder].lines("kafka b/1"), numbered(10, 10))
-	recorders[holder].look("kafka b/1", func(p *recorded) { equal(t, "left", p.left[0], Position{10, "up to 10"}) })
+	handedOver(t, recorders[holder], "kafka b/1", Position{10, "up to 10"})
 	for i, m := range members[1:] {
 		if i+1 != holder {
 			eventually(t, "the rest stands by", m.Standby)
