@@ -377,24 +377,33 @@ func TestHostileLabels(t *testing.T) {
 	for i := range 3000 {
 		name := "/" + strings.Repeat("x", i%50) + string(rune('a'+i/50%26)) + string(rune('a'+i/1300))
 		many.Dependencies[0].Closed.Routes = append(many.Dependencies[0].Closed.Routes, part(name, 1, 1, 0, 0))
-		many.Dependencies = append(many.Dependencies, Dependency{Name: name, Closed: Counters{Routes: []Part{part(name, 1, 1, 0, 0)}}})
+		many.Dependencies = append(many.Dependencies, Dependency{Name: name, Closed: Counters{Routes: []Part{part(name, 1, 1, 0, 0)}, PerQuestion: Distribution{[]Bucket{{2, 1}}, 1, 2}}})
 		many.Sources = append(many.Sources, Source{Name: name, Quarantined: map[string]uint64{name: 1}})
 	}
 	f.set(many)
 	s = newServer(t, f, Options{})
 	got = series(t, scrapeText(t, s))
 	count := map[string]int{}
-	var sum float64
+	var sum, all, questions float64
 	for name, v := range got {
 		family, _, _ := strings.Cut(name, "{")
+		switch family {
+		case "auditor_originals_total":
+			all += v
+		case "auditor_arrivals_per_question_count":
+			questions += v
+		}
 		count[family]++
 		if family == "auditor_originals_total" && strings.Contains(name, `dependency="d"`) {
 			sum += v
 		}
 	}
-	if count["auditor_originals_total"] > mostRoutes+1+mostDependencies || count["auditor_live_questions"] > 1 || count["auditor_late_arrivals_total"] > mostSources+1 ||
+	if count["auditor_originals_total"] > mostRoutes+1+mostDependencies+1 || count["auditor_live_questions"] > 1 || count["auditor_late_arrivals_total"] > mostSources+1 ||
 		count["auditor_quarantined_records_total"] > mostSources+1+mostReasons {
 		t.Errorf("unbounded: %v", count)
+	}
+	if all != 6000 || questions != 3000 {
+		t.Errorf("%v of 6000 originals, %v of 3000 questions: dependencies beyond what is told apart are other", all, questions)
 	}
 	if sum != 3000 {
 		t.Errorf("%v of 3000 originals: what is too much is other, and not lost", sum)

@@ -1,7 +1,9 @@
 package api
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -23,18 +25,30 @@ func (x *scrape) snapshot(s *Snapshot) {
 	}
 	x.histogram(x.storeWrite, &s.StoreWrites, StoreWriteBounds)
 	names := map[string]bool{}
+	questions := map[string]*Distribution{} // arrivals of each, by dependency
 	for i := range s.Dependencies {
 		d := &s.Dependencies[i]
 		name := x.admit("dependency", d.Name, mostDependencies)
-		if name == other && d.Name != other || names[name] {
+		folded := name == other && d.Name != other
+		if !folded && names[name] {
+			continue
+		}
+		x.closed(name, d, folded)
+		if questions[name] == nil {
+			questions[name] = new(Distribution)
+		}
+		questions[name].merge(&d.Closed.PerQuestion)
+		if folded {
 			continue // gauges cannot be added up
 		}
 		names[name] = true
-		x.closed(name, d)
 		x.gauges(name, d)
 		if s.Policy != nil {
 			x.ratio(x.declaredWorst, s.Policy.WorstCase, name)
 		}
+	}
+	for _, name := range sortedNames(questions) {
+		x.histogram(x.perQuestion, questions[name], questionBounds, name)
 	}
 	x.put(x.live, float64(s.LiveQuestions))
 	x.count(x.leftOut, s.QuestionsLeftOut)
@@ -44,8 +58,9 @@ func (x *scrape) snapshot(s *Snapshot) {
 	}
 }
 
-// closed exports the counters of a dependency.
-func (x *scrape) closed(dep string, d *Dependency) {
+// closed exports the counters of a dependency; those of several that are folded into
+// one add, and are not told apart by route.
+func (x *scrape) closed(dep string, d *Dependency, folded bool) {
 	t := &d.Closed.Total
 	t.Unattributable.Each(func(reason string, n uint64) { x.count(x.unattributable, n, dep, reason) })
 	x.count(x.retryAsked, t.RetryAsked, dep)
@@ -54,10 +69,16 @@ func (x *scrape) closed(dep string, d *Dependency) {
 	x.count(x.violations, t.Overspent, dep, "overspent")
 	x.count(x.violations, t.NotDecremented, dep, "not_decremented")
 	x.count(x.violations, t.Increased, dep, "increased")
-	x.histogram(x.perQuestion, &d.Closed.PerQuestion, questionBounds, dep)
 	for i := range d.Closed.Routes {
 		r := &d.Closed.Routes[i]
-		x.route(dep, x.admit("route of "+dep, r.Name, mostRoutes), &r.Sums)
+		name := other
+		if !folded {
+			name = x.admit("route of "+dep, r.Name, mostRoutes)
+		}
+		x.route(dep, name, &r.Sums)
+	}
+	if folded {
+		return
 	}
 	// A route is live a lateness before its first tick closes: its counters stand
 	// at 0 until then, or their first value would be no increase.
@@ -66,6 +87,13 @@ func (x *scrape) closed(dep string, d *Dependency) {
 			x.route(dep, x.admit("route of "+dep, d.Windows[i].Routes[j].Name, mostRoutes), &Sums{})
 		}
 	}
+}
+
+// merge adds another distribution.
+func (d *Distribution) merge(o *Distribution) {
+	all := slices.Concat(d.Buckets, o.Buckets)
+	slices.SortStableFunc(all, func(a, b Bucket) int { return cmp.Compare(a.Upper, b.Upper) })
+	d.Buckets, d.Count, d.Sum = all, d.Count+o.Count, d.Sum+o.Sum
 }
 
 func (x *scrape) route(dep, route string, s *Sums) {

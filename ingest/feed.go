@@ -126,7 +126,7 @@ func (f *feed) run(ctx context.Context, h Handler) {
 		if ctx.Err() != nil {
 			break
 		}
-		if time.Since(began) >= pauseReset {
+		if time.Since(began) >= pauseReset || errors.Is(err, ErrAnew) {
 			failures = 0
 		}
 		failures++

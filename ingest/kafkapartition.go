@@ -150,7 +150,7 @@ func (p *kafkaPartition) run(ctx context.Context, h Handler, left Position) {
 		}
 		p.troubled(err)
 		p.update(func(s *PartitionState) { s.Restarts++ })
-		if p.snapshot().Records > before {
+		if p.snapshot().Records > before || errors.Is(err, ErrAnew) {
 			pause.reset()
 		}
 		if !pause.wait(ctx) {

@@ -21,6 +21,10 @@ type Position struct {
 	Metadata string
 }
 
+// ErrAnew is what a session ends with whose partition is to be begun anew at once:
+// nothing is wrong with it.
+var ErrAnew = errors.New("the partition is begun anew")
+
 // MaxMetadata is how many bytes of metadata a position may have: Kafka's brokers
 // refuse more than 4,096 by default (offset.metadata.max.bytes).
 const MaxMetadata = 4000

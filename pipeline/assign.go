@@ -1,19 +1,14 @@
 package pipeline
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/targetside/auditor/ingest"
 )
 
-// ErrAnew is what a session is told whose partition goes on in a new one: nothing is
-// wrong with the partition.
-var ErrAnew = errors.New("the partition is begun anew")
-
 // errMoved is what a session of a scope that begins anew is told.
-var errMoved = fmt.Errorf("%w: another instance has counted on meanwhile, or the configuration changes", ErrAnew)
+var errMoved = fmt.Errorf("%w: another instance has counted on meanwhile, or the configuration changes", ingest.ErrAnew)
 
 // assign takes a partition in and says where to begin. ok is false if the scope
 // cannot go on from there: another instance has counted since this one did, and

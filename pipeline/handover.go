@@ -25,12 +25,10 @@ import (
 // anew; the caller sees to it that they are not assigned to l before it fails, nor
 // to next before it succeeds. l still has to be ended.
 func (l *Live) Handover(ctx context.Context, next *Live) error {
-	scopes := l.all()
-	for _, s := range scopes {
-		if err := s.await(ctx); err != nil {
-			return err
-		}
+	if err := l.await(ctx); err != nil {
+		return err
 	}
+	scopes := l.all()
 	for _, s := range scopes {
 		s.pause()
 	}
@@ -58,11 +56,12 @@ func (l *Live) Handover(ctx context.Context, next *Live) error {
 
 var errNotInForce = errors.New("an earlier change is not in force yet: positions or rows could not be kept")
 
-// await waits for an earlier change to be in force.
-func (s *scope) await(ctx context.Context) error {
+// await waits for an earlier change to be in force, in every partition that it was
+// made for: what has not begun to be read again has nothing to hand over.
+func (l *Live) await(ctx context.Context) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	for !s.inForce() {
+	for !l.inForce() {
 		select {
 		case <-ctx.Done():
 			return errNotInForce
@@ -138,6 +137,41 @@ func (s *scope) kept() bool {
 }
 
 // inForce says that nothing of an earlier change is under way.
+func (l *Live) inForce() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	waits := l.cfg.Clock().Before(l.begun.Add(expectFor))
+	for name, was := range l.past.scopes {
+		if waits && l.scopes[name] == nil && was.expected() {
+			return false
+		}
+	}
+	for _, s := range l.scopes {
+		if !s.inForce() || waits && s.expects() {
+			return false
+		}
+	}
+	return true
+}
+
+// expected says that some partition of the scope is to come again.
+func (p *pastScope) expected() bool {
+	for _, x := range p.parts {
+		if x.expected {
+			return true
+		}
+	}
+	return false
+}
+
+// expects says that some partition is still to come.
+func (s *scope) expects() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.expected) > 0
+}
+
+// inForce says that nothing of an earlier change is under way in the scope.
 func (s *scope) inForce() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,6 +200,7 @@ type pastPart struct {
 	next     int64 // what is not read
 	final    int64 // ticks before are stored with what is on time of it
 	old      []settled
+	source   string
 	expected bool // it is to be read by the next configuration, too
 }
 
@@ -191,16 +226,35 @@ func (next *Live) inherit(l *Live, scopes []*scope) {
 		names[s.Name] = true
 	}
 	n := l.names()
+	next.begun = l.cfg.Clock()
+	for name, was := range l.past.scopes { // of those that never came, what was known stays so
+		again := *was
+		again.parts = map[string]pastPart{}
+		for part, x := range was.parts {
+			x.expected = names[x.source]
+			again.parts[part] = x
+		}
+		next.past.scopes[name] = &again
+	}
 	for _, s := range scopes {
 		s.mu.Lock()
 		was := &pastScope{rules: max(s.rules, s.above), stored: s.stored, warm: s.warm, lateness: int64(l.cfg.Lateness), parts: map[string]pastPart{}}
 		for name, p := range s.parts {
-			x := pastPart{next: max(p.next, p.told), final: s.stored, old: p.old, expected: names[l.cfg.Sources[p.Source].Name]}
+			x := pastPart{next: max(p.next, p.told), final: s.stored, old: p.old, source: l.cfg.Sources[p.Source].Name}
+			x.expected = names[x.source]
 			if !p.reading { // what came to it since it stopped is in no row
 				at, _, _ := parseLeft(p.left.Metadata)
 				x.final = at.EmitFrom
 			}
 			was.parts[name] = x
+		}
+		if s.past != nil {
+			for name, x := range s.past.parts { // nor of these
+				if s.parts[name] == nil {
+					x.expected = names[x.source]
+					was.parts[name] = x
+				}
+			}
 		}
 		next.past.scopes[s.name] = was
 		totals := map[string]*sheet{}

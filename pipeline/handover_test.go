@@ -118,7 +118,7 @@ func (f *fleet) handover(cfg LiveConfig, keep bool) error {
 	err := f.live.Handover(ctx, next)
 	for i, s := range f.sessions {
 		b := &ingest.Batch{Block: ingest.Block{Offset: f.next[i]}, Next: f.next[i], AtEnd: true}
-		if said := s.Consume(context.Background(), b); err == nil && !errors.Is(said, ErrAnew) {
+		if said := s.Consume(context.Background(), b); err == nil && !errors.Is(said, ingest.ErrAnew) {
 			f.t.Errorf("after a handover a session is told %v", said)
 		}
 		s.Close(ctx)
@@ -313,6 +313,71 @@ func TestHandoverOfAPartitionInTrouble(t *testing.T) {
 		}
 		f.kill()
 		for second := range int64(180) {
+			if n := arrivalsOf(sh.stored(noon.Unix()+second, noon.Unix()+second+1)); n != 2 {
+				t.Fatalf("second %d has %d arrivals, want 2", second, n)
+			}
+		}
+	})
+}
+
+// A change waits until the one before has every partition back: what has not begun to
+// be read again would be forgotten.
+func TestHandoverWaitsForTheOneBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fleet{t: t, logs: make([]partLog, 2), committed: make([]ingest.Position, 2)}
+		for i := range 120 {
+			for p := range f.logs {
+				f.logs[p].lines = append(f.logs[p].lines, strings.TrimSpace(rec(1000*i+p, `,"my_id":"a%d"`, i)))
+			}
+		}
+		sh := &shelf{t: t, rows: store.NewMemory(), by: map[uint32]string{}, fail: func() (bool, bool) { return false, false }}
+		var cfgs []LiveConfig
+		for n := range 3 {
+			c := variant(t, n, 15*time.Second)
+			c.Writer, c.offsetBlock = writer{sh, c.Reading}, 1
+			cfgs = append(cfgs, c)
+		}
+		f.cfg = cfgs[0]
+		f.start()
+		time.Sleep(settle + time.Second)
+		run := func(seconds int) {
+			for range seconds {
+				f.feed(0, 2)
+				f.feed(1, 2)
+				time.Sleep(time.Second)
+				f.commit()
+			}
+		}
+		run(30)
+		if err := f.handover(cfgs[1], true); err != nil {
+			t.Fatal(err)
+		}
+		// The first partition alone is back when the next change comes.
+		sessions := f.sessions
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		other := NewLive(cfgs[1])
+		f.live.mu.Lock()
+		f.live.scopes[everything].mu.Lock()
+		f.live.scopes[everything].expected["log/1"] = true
+		f.live.scopes[everything].mu.Unlock()
+		f.live.mu.Unlock()
+		if err := f.live.Handover(ctx, other); !errors.Is(err, errNotInForce) {
+			t.Fatalf("a change amid another is told %v", err)
+		}
+		f.live.mu.Lock()
+		f.live.scopes[everything].mu.Lock()
+		delete(f.live.scopes[everything].expected, "log/1")
+		f.live.scopes[everything].mu.Unlock()
+		f.live.mu.Unlock()
+		f.sessions = sessions
+		run(5)
+		if err := f.handover(cfgs[2], true); err != nil {
+			t.Fatal(err)
+		}
+		run(60)
+		f.kill()
+		for second := range int64(100) {
 			if n := arrivalsOf(sh.stored(noon.Unix()+second, noon.Unix()+second+1)); n != 2 {
 				t.Fatalf("second %d has %d arrivals, want 2", second, n)
 			}

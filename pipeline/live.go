@@ -46,6 +46,8 @@ type Live struct {
 	picturing sync.Mutex           // held while a picture is taken
 	gauges    map[routeName]*gauge // of dependencies and routes
 
+	begun time.Time // when it went on where another stopped
+
 	leftOut atomic.Uint64 // questions that are over and were not stored
 	past    past          // what this process counted by earlier configurations
 }

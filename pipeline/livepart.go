@@ -54,7 +54,7 @@ func (p *livePart) idle(now time.Time, after time.Duration) bool {
 
 // errDecided is what a session is told when records come to a partition of which it
 // was just decided that it is idle: what a restart would be told decides.
-var errDecided = fmt.Errorf("%w: it was taken to be idle", ErrAnew)
+var errDecided = fmt.Errorf("%w: it was taken to be idle", ingest.ErrAnew)
 
 // raise applies what an earlier run decided about an idle partition.
 func (p *livePart) raise() {

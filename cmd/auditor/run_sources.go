@@ -202,7 +202,7 @@ func (s *source) show(p *pipeline.Picture, number int) api.Source {
 				idle = false
 			}
 		}
-		if st.Err != nil && !errors.Is(st.Err, pipeline.ErrAnew) {
+		if st.Err != nil && !errors.Is(st.Err, ingest.ErrAnew) {
 			part.State, out.State = "failed", "failed"
 			out.Error = cmp.Or(out.Error, st.Partition.Name+": "+st.Err.Error())
 		}
