@@ -136,11 +136,15 @@ func (s *scope) kept() bool {
 	return s.rules != 0
 }
 
+// backFor is how long a change waits for partitions of the one before: those that are
+// there come at once. Of others what is known is handed on.
+const backFor = 3 * time.Second
+
 // inForce says that nothing of an earlier change is under way.
 func (l *Live) inForce() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	waits := l.cfg.Clock().Before(l.begun.Add(expectFor))
+	waits := l.cfg.Clock().Before(l.begun.Add(backFor))
 	for name, was := range l.past.scopes {
 		if waits && l.scopes[name] == nil && was.expected() {
 			return false
