@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -138,26 +139,27 @@ func TestWritesThatFail(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := k.Writer("b")
-	asked := 0
-	answer := int16(0)
+	var asked, answer atomic.Int32 // of the broker's goroutine, too
 	c.ControlKey(int16(kmsg.Produce), func(req kmsg.Request) (kmsg.Response, error, bool) {
 		c.KeepControl()
-		if asked++; answer == 0 {
+		asked.Add(1)
+		code := answer.Load()
+		if code == 0 {
 			return nil, nil, false
 		}
-		if answer < 0 { // the broker never answers
+		if code < 0 { // the broker never answers
 			return nil, nil, true
 		}
 		res := req.ResponseKind().(*kmsg.ProduceResponse)
 		res.SetVersion(req.GetVersion())
 		topic, part := kmsg.NewProduceResponseTopic(), kmsg.NewProduceResponseTopicPartition()
-		topic.Topic, part.ErrorCode = "b", answer
+		topic.Topic, part.ErrorCode = "b", int16(code)
 		topic.Partitions = append(topic.Partitions, part)
 		res.Topics = append(res.Topics, topic)
 		return res, nil, true
 	})
 	for name, x := range map[string]struct {
-		code int16
+		code int32
 		want error
 		says string
 	}{
@@ -165,16 +167,17 @@ func TestWritesThatFail(t *testing.T) {
 		"not the leader":      {6, nil, "Leader"},
 		"not allowed":         {29, ErrKafkaForbidden, "needs Write"},
 	} {
-		asked, answer = 0, x.code
+		asked.Store(0)
+		answer.Store(x.code)
 		err := w.Write(t.Context(), 0, [][]byte{[]byte("one")})
 		if err == nil || x.want != nil && !errors.Is(err, x.want) || !strings.Contains(err.Error(), x.says) || !strings.Contains(err.Error(), "b/0") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if asked != 1 {
-			t.Errorf("%s: %d requests", name, asked)
+		if n := asked.Load(); n != 1 {
+			t.Errorf("%s: %d requests", name, n)
 		}
 	}
-	asked, answer = 0, -1
+	answer.Store(-1)
 	begun := time.Now()
 	if err := w.Write(t.Context(), 0, [][]byte{[]byte("one")}); err == nil || time.Since(begun) > inTime/2 {
 		t.Errorf("without an answer: %v after %v", err, time.Since(begun))
@@ -184,6 +187,6 @@ func TestWritesThatFail(t *testing.T) {
 	if err := w.Write(ctx, 0, [][]byte{[]byte("one")}); !errors.Is(err, context.Canceled) {
 		t.Errorf("nobody waits any more: %v", err)
 	}
-	answer = 0
+	answer.Store(0)
 	eventually(t, "it works again", func() bool { return w.Write(t.Context(), 0, [][]byte{[]byte("two")}) == nil })
 }
