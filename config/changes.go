@@ -19,9 +19,9 @@ func changes(path string, old, now reflect.Value) (out []string) {
 			return changes(path, old.Elem(), now.Elem())
 		}
 	case reflect.Struct:
-		names := keyNames(t)
+		names, fields := keyNames(t), keysOf(t)
 		for _, name := range names {
-			i := keysOf(t)[name]
+			i := fields[name]
 			out = append(out, changes(dotted(path, name), old.Field(i), now.Field(i))...)
 		}
 		if len(names) > 0 {
@@ -72,8 +72,9 @@ func files(path string, v reflect.Value, out map[string]string) {
 			}
 		}
 	case reflect.Struct:
+		fields := keysOf(v.Type())
 		for _, name := range keyNames(v.Type()) {
-			i := keysOf(v.Type())[name]
+			i := fields[name]
 			f, at := v.Field(i), dotted(path, name)
 			if v.Type().Field(i).Tag.Get("kind") != "path" {
 				files(at, f, out)

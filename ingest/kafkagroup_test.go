@@ -32,7 +32,7 @@ func handedOver(t *testing.T, r *kafkaRecorder, name string, want Position) {
 		r.look(name, func(p *recorded) { is = len(p.left) > 0 })
 		return is
 	})
-	r.look(name, func(p *recorded) { equal(t, name+" was left", p.left[0], want) })
+	r.look(name, func(p *recorded) { equal(t, name+" was left", p.left, []Position{want}) })
 }
 
 func TestKafkaKeyedMembersShare(t *testing.T) {

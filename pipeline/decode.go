@@ -45,7 +45,7 @@ const samplesPerReason = 3
 // decoder turns blocks into batches. It belongs to one goroutine.
 type decoder struct {
 	number  int
-	shards  int // of whoever takes the batches, at most shared.shardCount
+	shards  int // that arrivals are shared out among: those of the scope, or partitions of the exchange
 	shared  *shared
 	parsers []*accesslog.Parser // by partition
 	checker *keys.Checker

@@ -100,7 +100,7 @@ func TestExchangesThatDoNotFit(t *testing.T) {
 				f.read(f.current[sourceTopic+"/0"], 1)
 				f.kill(d)
 			},
-			part: exchangeZero, says: []string{"1", "2", "partitions of the exchange"},
+			part: exchangeZero, says: []string{"parcels for 1 partitions of the exchange and for 2"},
 		},
 		"a position of another exchange": {
 			change: func(f *exchangeFleet, d *exchangeDaemon) {

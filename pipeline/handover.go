@@ -233,11 +233,7 @@ func (next *Live) inherit(l *Live, scopes []*scope) {
 	next.begun = l.cfg.Clock()
 	for name, was := range l.past.scopes { // of those that never came, what was known stays so
 		again := *was
-		again.parts = map[string]pastPart{}
-		for part, x := range was.parts {
-			x.expected = names[x.source]
-			again.parts[part] = x
-		}
+		again.parts = maps.Clone(was.parts)
 		next.past.scopes[name] = &again
 	}
 	for _, s := range scopes {
@@ -245,7 +241,6 @@ func (next *Live) inherit(l *Live, scopes []*scope) {
 		was := &pastScope{rules: max(s.rules, s.above), stored: s.stored, warm: s.warm, lateness: int64(l.cfg.Lateness), parts: map[string]pastPart{}}
 		for name, p := range s.parts {
 			x := pastPart{next: max(p.next, p.told), final: s.stored, old: p.old, source: l.cfg.Sources[p.Source].Name}
-			x.expected = names[x.source]
 			if !p.reading { // what came to it since it stopped is in no row
 				at, _, _ := parseLeft(p.left.Metadata)
 				x.final = at.EmitFrom
@@ -255,7 +250,6 @@ func (next *Live) inherit(l *Live, scopes []*scope) {
 		if s.past != nil {
 			for name, x := range s.past.parts { // nor of these
 				if s.parts[name] == nil {
-					x.expected = names[x.source]
 					was.parts[name] = x
 				}
 			}
@@ -275,6 +269,12 @@ func (next *Live) inherit(l *Live, scopes []*scope) {
 		}
 		s.addStats(stats)
 		s.mu.Unlock()
+	}
+	for _, was := range next.past.scopes {
+		for name, x := range was.parts {
+			x.expected = names[x.source]
+			was.parts[name] = x
+		}
 	}
 	for k, g := range l.gauges {
 		next.gauges[k] = &gauge{peak: g.peak, exhausted: g.exhausted}

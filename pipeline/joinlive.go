@@ -29,14 +29,14 @@ type span struct{ first, last int64 }
 // join puts the lines of a batch together. It changes nothing: take does, once the
 // batch has its place. There are no joins where no line is in parts.
 func (p *livePart) join(b *ingest.Batch) (ingest.Block, *joins) {
-	waiting := p.joiner != nil && p.joiner.Waiting()
+	waiting := len(p.trail.open) > 0
 	if !waiting && !hasParts(b.Data) {
 		return b.Block, nil
 	}
 	j := &joins{joiner: new(accesslog.Joiner)}
 	switch {
 	case waiting && b.Gap > 0:
-		j.cut = len(p.joiner.Pending())
+		j.cut = len(p.trail.open)
 	case waiting:
 		j.joiner = p.joiner.Clone()
 	}

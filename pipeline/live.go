@@ -316,25 +316,34 @@ func (s *session) consume(ctx context.Context, b *ingest.Batch) error {
 	if len(block.Data) == 0 {
 		return s.scope.advance(s.part, b, nil, nil, j)
 	}
-	var d *decoder
-	select {
-	case d = <-s.live.decoders:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	defer func() { s.live.decoders <- d }()
-	source := s.part.Source
-	if err := s.live.equip(d, source, block.Data); err != nil {
+	d, err := s.live.take(ctx, s.live.decoders, s.part.Partition, block.Data)
+	if err != nil {
 		return err
 	}
-	d.shared.latest = s.live.cfg.Clock().Add(s.live.cfg.MaxFuture).UnixNano()
+	defer func() { s.live.decoders <- d }()
 	mark, old, err := s.scope.ready(s.part)
 	if err != nil {
 		return err
 	}
 	d.mark, d.old, d.shards = mark, old, s.scope.width
-	s.live.letters(d, s.part.Partition)
-	return s.scope.advance(s.part, b, d.decode(source, block), d, j)
+	return s.scope.advance(s.part, b, d.decode(s.part.Source, block), d, j)
+}
+
+// take takes one of some decoders, and prepares it for records of a partition. It is
+// to be put back.
+func (l *Live) take(ctx context.Context, from chan *decoder, p ingest.Partition, sample []byte) (*decoder, error) {
+	select {
+	case d := <-from:
+		if err := l.equip(d, p.Source, sample); err != nil {
+			from <- d
+			return nil, err
+		}
+		d.shared.latest = l.cfg.Clock().Add(l.cfg.MaxFuture).UnixNano()
+		l.letters(d, p)
+		return d, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // letters lets a decoder hand on what it cannot read of a partition.

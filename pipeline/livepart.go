@@ -144,13 +144,19 @@ func (p *livePart) cut(b *ingest.Batch) (out []*ingest.Batch) {
 		if line <= 0 {
 			continue
 		}
-		head := *b
+		head, rest := *b, *b
 		size := 0
-		for range line {
-			size += slices.Index(b.Data[size:], '\n') + 1
+		if len(b.Sizes) > 0 { // whole records
+			for _, n := range b.Sizes[:line] {
+				size += n
+			}
+			head.Sizes, rest.Sizes = b.Sizes[:line], b.Sizes[line:]
+		} else {
+			for range line {
+				size += slices.Index(b.Data[size:], '\n') + 1
+			}
 		}
 		head.Data, head.Refs, head.Next, head.AtEnd = b.Data[:size], b.Refs[:line], at, false
-		rest := *b
 		rest.Data, rest.Refs, rest.Offset, rest.Gap, rest.Empty = b.Data[size:], b.Refs[line:], at, 0, 0
 		out, b = append(out, &head), &rest
 	}

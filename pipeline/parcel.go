@@ -335,7 +335,7 @@ func (r *parcelReader) next() (ok bool, err error) {
 // allFlags are the facts that a decoder finds.
 const allFlags = aggregate.InFront<<1 - 1
 
-// cursor reads a parcel. After the first fault everything is zero, and bad says so.
+// cursor reads a parcel or a table. After the first fault everything is zero, and bad says so.
 type cursor struct {
 	b   []byte
 	bad bool

@@ -143,7 +143,7 @@ const maxRaised = 64
 
 func (l *left) String() string {
 	l.Version, l.Table = leftVersion, l.table.text(max(0, ms(l.Mark)))
-	b, _ := json.Marshal(l) // of numbers alone
+	b, _ := json.Marshal(l) // of numbers and texts
 	return string(b)
 }
 

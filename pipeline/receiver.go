@@ -39,7 +39,7 @@ func (r *receiver) Consume(ctx context.Context, b *ingest.Batch) error {
 	if err := r.scope.room(ctx); err != nil {
 		return err
 	}
-	for _, piece := range split(b, r.scope.told(r.part)) {
+	for _, piece := range r.scope.cut(r.part, b) {
 		var out *batch
 		if len(piece.Data) > 0 {
 			var err error
@@ -52,29 +52,6 @@ func (r *receiver) Consume(ctx context.Context, b *ingest.Batch) error {
 		}
 	}
 	return nil
-}
-
-// told is the offset below which parcels are in the counts of this process already.
-func (s *scope) told(p *livePart) int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return p.told
-}
-
-// split parts a batch of whole records at an offset, if that lies in its midst.
-func split(b *ingest.Batch, at int64) []*ingest.Batch {
-	n, size := 0, 0
-	for n < len(b.Refs) && b.Refs[n].Offset < at {
-		size += b.Sizes[n]
-		n++
-	}
-	if n == 0 || n == len(b.Refs) {
-		return []*ingest.Batch{b}
-	}
-	head, rest := *b, *b
-	head.Data, head.Refs, head.Sizes, head.Next, head.AtEnd = b.Data[:size], b.Refs[:n], b.Sizes[:n], at, false
-	rest.Data, rest.Refs, rest.Sizes, rest.Offset, rest.Gap, rest.Empty = b.Data[size:], b.Refs[n:], b.Sizes[n:], at, 0, 0
-	return []*ingest.Batch{&head, &rest}
 }
 
 // unpack makes a batch of arrivals of one of parcels.

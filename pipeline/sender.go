@@ -214,21 +214,13 @@ func (s *sender) known(b *ingest.Batch) (n uint64) {
 
 // decode leaves the arrivals of a batch with the writers.
 func (s *sender) decode(ctx context.Context, b *ingest.Batch) (*batch, error) {
-	var d *decoder
-	select {
-	case d = <-s.exchange.decoders:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	defer func() { s.exchange.decoders <- d }()
-	cfg, source := s.live.cfg, s.part.Source
-	if err := s.live.equip(d, source, b.Data); err != nil {
+	d, err := s.live.take(ctx, s.exchange.decoders, s.part.Partition, b.Data)
+	if err != nil {
 		return nil, err
 	}
-	d.shared.latest = cfg.Clock().Add(cfg.MaxFuture).UnixNano()
+	defer func() { s.exchange.decoders <- d }()
 	d.mark, d.shards, d.exchange.writers = s.mark, s.of, s.writers
-	s.live.letters(d, s.part.Partition)
-	return d.decode(source, b.Block), nil
+	return d.decode(s.part.Source, b.Block), nil
 }
 
 // idle is when the partition was found at its end, with nothing having come for as

@@ -237,16 +237,6 @@ func (j *Joiner) Clone() *Joiner {
 	return &c
 }
 
-// Waiting says that parts of lines are held.
-func (j *Joiner) Waiting() bool {
-	for i := range j.streams {
-		if j.streams[i].parts != 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // IsPart says that a line is a part of one, which others follow. A Joiner that
 // waits for nothing passes all that are not.
 func IsPart(line []byte) bool {

@@ -439,12 +439,12 @@ func TestDetect(t *testing.T) {
 // A clone goes on by itself.
 func TestJoinerClone(t *testing.T) {
 	var j Joiner
-	if j.Waiting() || j.Clone().Waiting() {
+	if len(j.Pending())+len(j.Clone().Pending()) > 0 {
 		t.Error("the zero joiner waits")
 	}
 	j.Line([]byte("2026-03-03T10:15:44Z stdout P a"))
 	c := j.Clone()
-	if !j.Waiting() || !c.Waiting() {
+	if len(j.Pending()) == 0 || len(c.Pending()) == 0 {
 		t.Error("what was begun is not waited for")
 	}
 	for range 2 {
