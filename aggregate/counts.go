@@ -47,12 +47,11 @@ const (
 	nDoubleSuccess
 	nFamilyEnds // questions at their end, of keys that had several
 
-	nDepartures                                            // one for each Departure
-	nUnattributable = nDepartures + counter(numDepartures) // one for each reason
-	nFirsts         = nUnattributable + counter(keys.NumReasons)
-	// nFirsts: one for each distinct, what came for the first time.
-	nVariance   = nFirsts + counter(numDistinct) // of nOriginals, see sampler
-	numCounters = nVariance + 1
+	nDepartures                                                  // one for each Departure
+	nUnattributable = nDepartures + counter(numDepartures)       // one for each reason
+	nFirsts         = nUnattributable + counter(keys.NumReasons) // one for each distinct: what came for the first time
+	nVariance       = nFirsts + counter(numDistinct)             // of nOriginals, see sampler
+	numCounters     = nVariance + 1
 )
 
 // distinct names what is counted once however often it comes within the horizon.

@@ -33,9 +33,6 @@ func (l *Ledger) lateCopy(f *filed, at, log int64) bool {
 	return false
 }
 
-// LateArrival is a late arrival as it is counted in rows of its own.
-type LateArrival struct{ Beat }
-
 // AddLate takes an arrival that is late, with Config.Live: instead of Add, which
 // would file it in rows that a rebuilt ledger might fill otherwise. What it counts
 // goes to out.Late, unless it copies the record of a long request.
@@ -60,7 +57,7 @@ func (l *Ledger) AddLate(a *Arrival, out *Output) {
 	e.unattributed(keys.Reason(f.owner))
 	b := Beat{Second: tickOf(log), Tick: at, Late: true, Dims: e.dims, ones: e.ones, Dead: e.dead, Busy: e.busy}
 	out.Beats = append(out.Beats, b)
-	out.Late = append(out.Late, LateArrival{b})
+	out.Late = append(out.Late, b)
 }
 
 // Tick is the tick that an arrival is counted in.
@@ -82,7 +79,7 @@ func (c *Config) counted(a *Arrival) (start int64, flags Flags) {
 }
 
 // Book adds what a late arrival counts to a row.
-func (c *Counts) Book(a *LateArrival) {
+func (c *Counts) Book(a *Beat) {
 	c.raise(a.ones)
 	c.Dead += a.Dead
 	c.Busy += a.Busy

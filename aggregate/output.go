@@ -22,7 +22,7 @@ type Output struct {
 	// late arrivals.
 	Beats []Beat
 	Ticks []Filed
-	Late  []LateArrival
+	Late  []Beat // those of Beats that are late
 	// With KeyHash, too: questions that are over, and arrivals of those drawn.
 	Episodes  []Episode
 	Sightings []Sighting

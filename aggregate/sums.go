@@ -93,11 +93,8 @@ func (s *Sums) Totals() Totals {
 }
 
 // Budget returns what retry budgets are read from.
-func (s *Sums) Budget() budget.Counts {
-	s.tally.empty(&s.n)
-	attributable := s.n[nVerified] + s.n[nClaimed]
-	originals := min(s.n[nOriginals], attributable) // an estimate may pass what it is of
-	return budget.Counts{Arrivals: s.n[nArrivals], Verified: s.n[nVerified], Originals: originals, Repeats: attributable - originals}
+func (t *Totals) Budget() budget.Counts {
+	return budget.Counts{Arrivals: t.Arrivals, Verified: t.Verified, Originals: t.Originals, Repeats: t.Repeats}
 }
 
 // Totals returns the plain sums among the counts by name.

@@ -97,8 +97,7 @@ func (g *gauge) read(m *budget.Ratio, sums aggregate.Totals, bits int, seconds [
 	if b.From < first {
 		return b
 	}
-	c := budget.Counts{Arrivals: sums.Arrivals, Verified: sums.Verified, Originals: sums.Originals, Repeats: sums.Repeats}
-	if b.Reading, b.Some = m.Read(c); !b.Some || vague(sums, bits) {
+	if b.Reading, b.Some = m.Read(sums.Budget()); !b.Some || vague(sums, bits) {
 		b.Some = false
 		return b
 	}
@@ -297,7 +296,8 @@ func (l *Live) addSeconds(all map[routeName][]budget.Counts, w *windows, n *name
 				continue
 			}
 			dep, name := n.Route(uint16(route))
-			c := s.Budget()
+			t := s.Totals()
+			c := t.Budget()
 			at(routeName{dep, ""}, i).Add(c)
 			if l.cfg.RouteBudgets[name] != nil {
 				at(routeName{dep, name}, i).Add(c)

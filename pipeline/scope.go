@@ -330,7 +330,7 @@ func (s *scope) take(shard int, j *liveJob, out *aggregate.Output, stats aggrega
 	for i := range out.Late {
 		s.takeLate(&out.Late[i], lateKey{j.part.Name, blocks[i]}, j.again)
 		if a := &out.Late[i]; s.recent.from != noTick && a.Tick >= s.recent.from {
-			s.recent.at(a.Tick, homes[a.Dims.Route]).Add(&a.Beat)
+			s.recent.at(a.Tick, homes[a.Dims.Route]).Add(a)
 		}
 	}
 	s.windows.add(out.Beats, homes, s.live.cfg.Clock().Unix())
@@ -356,7 +356,7 @@ const (
 	viewPeers
 )
 
-func (s *scope) takeLate(a *aggregate.LateArrival, k lateKey, again bool) {
+func (s *scope) takeLate(a *aggregate.Beat, k lateKey, again bool) {
 	b := s.late[k]
 	if b == nil {
 		b = &lateRows{rows: map[lateRow]*aggregate.Counts{}}
@@ -364,7 +364,7 @@ func (s *scope) takeLate(a *aggregate.LateArrival, k lateKey, again bool) {
 	}
 	b.records++
 	if !again {
-		s.closedSum(a.Dims.Route).Add(&a.Beat)
+		s.closedSum(a.Dims.Route).Add(a)
 	}
 	for _, byPeer := range []bool{false, true} {
 		d := aggregate.Dims{Route: a.Dims.Route, Originator: a.Dims.Originator}
