@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -365,25 +366,33 @@ func (e *endless) Read(p []byte) (int, error) {
 }
 
 func TestLineWithoutEnd(t *testing.T) {
-	src := &endless{left: 100 << 20}
-	f, err := Open(Stdin, io.MultiReader(strings.NewReader("first\n"), src))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if b, err := f.Next(3, nil); err != nil || string(b.Data) != "first\n" {
-		t.Fatalf("first block %q, %v", b.Data, err)
-	}
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	_, err = f.Next(256<<10, nil)
-	runtime.ReadMemStats(&after)
-	if err == nil || !strings.Contains(err.Error(), "standard input: no end of line within 64 MiB from byte 6 on") {
-		t.Errorf("error is %v", err)
+	// The least of some: what other tests left running makes memory, too.
+	least := uint64(math.MaxUint64)
+	for try := 0; try < 5 && least > 2*maxLine>>20; try++ {
+		src := &endless{left: 100 << 20}
+		f, err := Open(Stdin, io.MultiReader(strings.NewReader("first\n"), src))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, err := f.Next(3, nil); err != nil || string(b.Data) != "first\n" {
+			t.Fatalf("first block %q, %v", b.Data, err)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err = f.Next(256<<10, nil)
+		runtime.ReadMemStats(&after)
+		if err == nil || !strings.Contains(err.Error(), "standard input: no end of line within 64 MiB from byte 6 on") {
+			t.Errorf("error is %v", err)
+		}
+		if src.taken > maxLine+1<<20 {
+			t.Errorf("%d bytes read", src.taken)
+		}
+		least = min(least, (after.TotalAlloc-before.TotalAlloc)>>20)
 	}
 	// All that was ever made, so that nothing hides behind the collector: the
 	// buffer doubles up to the limit.
-	if got := (after.TotalAlloc - before.TotalAlloc) >> 20; got > 2*maxLine>>20 || src.taken > maxLine+1<<20 {
-		t.Errorf("%d MiB of memory, %d bytes read", got, src.taken)
+	if least > 2*maxLine>>20 {
+		t.Errorf("%d MiB of memory", least)
 	}
 }
 
