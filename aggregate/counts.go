@@ -127,6 +127,16 @@ func beyond(list []Carry, back int64) (c Carry) {
 // Merge adds everything that o counted; both must be of the same row, or of rows
 // whose carries were settled before (see Settle).
 func (c *Counts) Merge(o *Counts) {
+	c.mergePlain(o)
+	for d := range o.carried {
+		for _, x := range o.carried[d] {
+			c.carried[d] = addCarry(c.carried[d], x)
+		}
+	}
+}
+
+// mergePlain adds all but the carries.
+func (c *Counts) mergePlain(o *Counts) {
 	for i, n := range o.n {
 		c.n[i] += n
 	}
@@ -137,11 +147,6 @@ func (c *Counts) Merge(o *Counts) {
 	c.Spans.Merge(&o.Spans)
 	c.FanOut.Merge(&o.FanOut)
 	c.Gaps.Merge(&o.Gaps)
-	for d := range o.carried {
-		for _, x := range o.carried[d] {
-			c.carried[d] = addCarry(c.carried[d], x)
-		}
-	}
 }
 
 // Clone returns a copy.
@@ -166,18 +171,18 @@ func (c *Counts) Settle(back int64) {
 	}
 }
 
-// Coarsen makes a row of a coarser view of one of a finer: at is the number of the
-// row, and factor finer rows make a coarser. What had come last within the
-// coarser row vanishes from the carries. Rows so made may be merged.
-func (c *Counts) Coarsen(at, factor int64) {
-	for d, list := range c.carried {
-		var out []Carry
-		for _, x := range list {
+// MergeFiner adds the counts of a row of a finer view, which stay as they are: at is
+// the number of that row, and factor finer rows make one of c's. What had come last
+// within the coarser row vanishes from the carries.
+func (c *Counts) MergeFiner(o *Counts, at, factor int64) {
+	o.tally.empty(&o.n)
+	c.mergePlain(o)
+	for d := range o.carried {
+		for _, x := range o.carried[d] {
 			if x.Rows = floorDiv(at, factor) - floorDiv(at-x.Rows, factor); x.Rows > 0 {
-				out = addCarry(out, x)
+				c.carried[d] = addCarry(c.carried[d], x)
 			}
 		}
-		c.carried[d] = out
 	}
 }
 

@@ -81,8 +81,15 @@ func TestCoarserRowsFollowFromFiner(t *testing.T) {
 		in := ownKeys(randomArrivals(rand.New(rand.NewPCG(seed, 22)), 200, horizon))
 		got := map[string]*Counts{}
 		for _, row := range rowsEvery(in, horizon, 1) {
-			row.Counts.Coarsen(row.From, 10)
-			merge(got, fmt.Sprint(row.View, floorDiv(row.From, 10), row.Dims, row.Wide), row.Counts)
+			id := fmt.Sprint(row.View, floorDiv(row.From, 10), row.Dims, row.Wide)
+			if got[id] == nil {
+				got[id] = new(Counts)
+			}
+			finer := row.Counts.Append(nil)
+			got[id].MergeFiner(row.Counts, row.From, 10)
+			if !bytes.Equal(row.Counts.Append(nil), finer) {
+				t.Fatalf("seed %d: merging changed the finer row of %s", seed, id)
+			}
 		}
 		want := rowsEvery(in, horizon, 10)
 		for _, row := range want {

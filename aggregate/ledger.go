@@ -28,6 +28,7 @@ type Ledger struct {
 
 	order   []uint64            // scratch of sorting
 	from    [1e9>>20 + 2]uint32 // likewise
+	met     met                 // likewise
 	spare   []*tick
 	settle  func(t *tick, x, by uint64, why fate) // dropped
 	pending map[uint32]pending                    // by question, with Config.Live

@@ -2,6 +2,7 @@ package aggregate
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 )
 
@@ -138,7 +139,7 @@ func (l *Ledger) dropped(t *tick, x, _ uint64, why fate) {
 // which they do, and reports the others, each with the one that stands for it. It
 // uses the memory of tied.
 func (l *Ledger) kept(t *tick, tied []uint64, report func(t *tick, x, by uint64, why fate)) []uint64 {
-	if strangers(t, tied) {
+	if l.strangers(t, tied) {
 		return tied
 	}
 	at := func(x uint64) *filed { return t.arrival(uint32(x)) }
@@ -189,11 +190,11 @@ func (l *Ledger) kept(t *tick, tied []uint64, report func(t *tick, x, by uint64,
 	return kept
 }
 
-// strangers says that no two of a few arrivals can have to do with each other:
-// they are of different questions and of different records.
-func strangers(t *tick, tied []uint64) bool {
+// strangers says that no two of some arrivals can have to do with each other: they
+// are of different questions and of different records.
+func (l *Ledger) strangers(t *tick, tied []uint64) bool {
 	if len(tied) > 8 {
-		return false
+		return l.manyStrangers(t, tied)
 	}
 	for i, x := range tied {
 		a := t.arrival(uint32(x))
@@ -205,6 +206,47 @@ func strangers(t *tick, tied []uint64) bool {
 		}
 	}
 	return true
+}
+
+// manyStrangers does so in time that grows with their number alone.
+func (l *Ledger) manyStrangers(t *tick, tied []uint64) bool {
+	const text, owner = 1 << 63, 1 << 62
+	l.met.empty(2 * len(tied))
+	for _, x := range tied {
+		f := t.arrival(uint32(x))
+		if !l.met.add(text|uint64(f.text>>PairShift)) || f.flags&unattributable == 0 && !l.met.add(owner|uint64(f.owner)) {
+			return false
+		}
+	}
+	return true
+}
+
+// met is a set of numbers other than 0, for a short while.
+type met struct {
+	slots []uint64
+	shift uint // what is left of a product is a place
+}
+
+// empty makes room for so many numbers.
+func (m *met) empty(n int) {
+	size := 1 << bits.Len(uint(2*n))
+	m.shift = uint(64 - bits.TrailingZeros(uint(size)))
+	m.slots = slices.Grow(m.slots[:0], size)[:size]
+	clear(m.slots)
+}
+
+// add says whether the number was not there yet.
+func (m *met) add(n uint64) bool {
+	for i := n * 0x9e3779b97f4a7c15 >> m.shift; ; i++ {
+		at := &m.slots[i&uint64(len(m.slots)-1)]
+		switch *at {
+		case 0:
+			*at = n
+			return true
+		case n:
+			return false
+		}
+	}
 }
 
 // length is log time less start.

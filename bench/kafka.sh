@@ -2,11 +2,11 @@
 # Measures what the daemon costs per record from Kafka, beside a replay of the same
 # records and a consumer that drops them: see bench/kafka.
 #
-#   bash bench/kafka.sh              1,000,000 records of two minutes, 3 rounds
-#   RUNS=5 N=2000000 SPAN=4m bash bench/kafka.sh
+#   bash bench/kafka.sh              2,000,000 records of 90 seconds, 3 rounds
+#   RUNS=5 N=1000000 SPAN=2m bash bench/kafka.sh
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-n=${N:-1000000} span=${SPAN:-2m} seed=${SEED:-1} runs=${RUNS:-3}
+n=${N:-2000000} span=${SPAN:-90s} seed=${SEED:-1} runs=${RUNS:-3}
 dir=$PWD/.cache/bench-kafka
 mkdir -p "$dir"
 go build -o "$dir/auditor" ./cmd/auditor

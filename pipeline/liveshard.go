@@ -13,8 +13,12 @@ type liveShard struct {
 	jobs   chan *liveJob
 	done   chan struct{}
 
-	unranked int // beats before the worst questions are looked for again
+	beats    []aggregate.Beat // memory for those to come
+	unranked int              // beats before the worst questions are looked for again
 }
+
+// keptBeats is for how many beats a shard keeps the memory, some megabytes.
+const keptBeats = 1 << 16
 
 // liveJob is a batch for every shard to take its part of, or a beat.
 type liveJob struct {
@@ -50,7 +54,7 @@ func (sh *liveShard) work(s *scope, number int) {
 			j.find.found <- sh.ledger.Find(j.find.keyHash)
 			continue
 		}
-		out := new(aggregate.Output)
+		out := &aggregate.Output{Beats: sh.beats}
 		var blocks []int64 // of out.Late
 		if j.batch != nil {
 			part := &j.batch.shards[number]
@@ -85,6 +89,10 @@ func (sh *liveShard) work(s *scope, number int) {
 			sh.ledger.Close(j.to, out)
 		}
 		s.take(number, j, out, sh.ledger.Stats(), blocks)
+		sh.beats = nil
+		if cap(out.Beats) <= keptBeats {
+			sh.beats = out.Beats[:0]
+		}
 		if j.passed != nil {
 			j.passed.Done()
 		}

@@ -1,5 +1,11 @@
 package store
 
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
 // A roll-up is made of the rows of the next finer level, what was on time and
 // what was late apart. All of a bucket's are made when the bucket is closed; after
 // that, single ones whose finer rows changed. A bucket of which finer rows have
@@ -115,11 +121,47 @@ func (p *writing) sweep(level int, from, to int64) error {
 	if err := p.t.clear(level, p.w.Scope, from, to); err != nil {
 		return err
 	}
+	if level == 1 {
+		// Of ticks that the scope had nothing of before, all rows are at hand.
+		fresh := floor(max(p.top, from)+resolutions[level]-1, resolutions[level])
+		if err := p.sumFresh(fresh, to); err != nil {
+			return err
+		}
+		if to = min(to, fresh); from == to {
+			return nil
+		}
+	}
 	each, flush := p.summing(level)
 	if err := p.t.rows(level-1, p.w.Scope, from, to, each); err != nil {
 		return err
 	}
 	return flush()
+}
+
+// sumFresh makes the ten seconds of a stretch of time of the rows of the write.
+func (p *writing) sumFresh(from, to int64) error {
+	sums := map[key]*sum{}
+	for k, r := range p.fresh {
+		if k.at < from || k.at >= to {
+			continue
+		}
+		in := key{floor(k.at, resolutions[1]), k.series, k.part()}
+		s := sums[in]
+		if s == nil {
+			s = new(sum)
+			sums[in] = s
+		}
+		s.merge(0, k.at, r.Rules, r.Version, r.Counts)
+	}
+	in := slices.SortedFunc(maps.Keys(sums), func(a, b key) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.series, b.series), cmp.Compare(a.late, b.late))
+	})
+	for _, k := range in {
+		if err := p.putSum(1, k, sums[k]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // summing makes roll-ups of the finer rows that each is given, those of one

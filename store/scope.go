@@ -76,6 +76,15 @@ func (s *state) closed() int64 {
 	return never
 }
 
+// top is the tick from which on there are no rows.
+func (s *state) top() int64 {
+	top := int64(never)
+	for _, e := range s.eras {
+		top = max(top, e.top)
+	}
+	return top
+}
+
 // topBelow is the tick from which on there are no rows of rules lower than these.
 func (s *state) topBelow(rules uint32) int64 {
 	top := int64(never)

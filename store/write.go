@@ -71,6 +71,8 @@ type writing struct {
 	inBlock  map[int64]uint32
 
 	touched [levels]map[key]bool // rows whose finer ones changed
+	top     int64                // the scope had no rows of ticks from here on
+	fresh   map[key]*Row         // the write's rows of those
 	buf     []byte
 }
 
@@ -79,7 +81,7 @@ type writing struct {
 func apply(t tables, w *Write) error {
 	p := &writing{
 		t: t, w: w, lower: never, replaced: map[int64]bool{}, blocks: map[int64]bool{},
-		highest: map[int64]uint32{}, inBlock: map[int64]uint32{},
+		highest: map[int64]uint32{}, inBlock: map[int64]uint32{}, fresh: map[key]*Row{},
 	}
 	if len(w.Rows) > 0 || w.Closed > 0 {
 		if err := p.rows(); err != nil {
@@ -108,6 +110,7 @@ func (p *writing) rows() error {
 		return err
 	}
 	before := p.s.inForce()
+	p.top = p.s.top()
 	p.era = p.s.era(p.w.Rules)
 	p.lower = p.s.topBelow(p.w.Rules)
 	p.higher = p.s.eras[len(p.s.eras)-1] != p.era
@@ -225,6 +228,9 @@ func (p *writing) row(r *Row) error {
 	}
 	if changed {
 		p.touch(k)
+		if k.at >= p.top {
+			p.fresh[k] = r
+		}
 	}
 	p.era.top = max(p.era.top, r.At+1)
 	return nil
@@ -265,20 +271,21 @@ type sum struct {
 	value
 }
 
-// add adds a row at a time in seconds, of a level, for the next.
+// add adds a row at rest, at a time in seconds, of a level, for the next.
 func (s *sum) add(level int, at int64, v *value) error {
 	c, err := aggregate.DecodeCounts(v.counts)
-	if err != nil {
-		return err
+	if err == nil {
+		s.merge(level, at, v.rules, v.version, c)
+	}
+	return err
+}
+
+func (s *sum) merge(level int, at int64, rules uint32, version uint64, c *aggregate.Counts) {
+	if s.counts == nil {
+		s.counts = new(aggregate.Counts)
 	}
 	own, coarser := resolutions[level], resolutions[level+1]
-	c.Coarsen(at/own, coarser/own)
-	if s.counts == nil {
-		s.counts, s.value = c, value{rules: v.rules, version: v.version}
-		return nil
-	}
-	s.counts.Merge(c)
-	s.rules = max(s.rules, v.rules)
-	s.version += v.version
-	return nil
+	s.counts.MergeFiner(c, at/own, coarser/own)
+	s.rules = max(s.rules, rules)
+	s.version += version
 }

@@ -124,7 +124,8 @@ func startBroker(self, log string) (addr string, records int, stop func(), err e
 	return addr, records, stop, nil
 }
 
-// daemon runs the daemon until it has counted every record.
+// daemon runs the daemon until it has counted every record and closed every second
+// that these allow to close, and stops it, which stores what is closed.
 func daemon(dir, auditor, addr string, records int) (spent, error) {
 	work, err := os.MkdirTemp(dir, "daemon")
 	if err != nil {
@@ -138,8 +139,9 @@ func daemon(dir, auditor, addr string, records int) (spent, error) {
 	config := fmt.Sprintf(`dependency: {field: dependency}
 sources: [{kafka: {brokers: [%q], topics: [%s]}, format: json}]
 keys: {originators: %q, horizon: 2m}
+time: {lateness: %s}
 api: {listen: "127.0.0.1:0"}
-`, addr, topic, originators)
+`, addr, topic, originators, lateness)
 	if err := os.WriteFile(filepath.Join(work, "auditor.yaml"), []byte(config), 0o600); err != nil {
 		return spent{}, err
 	}
@@ -150,11 +152,11 @@ api: {listen: "127.0.0.1:0"}
 	}
 	defer cmd.Process.Kill()
 	for end := time.Now().Add(5 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		if n, err := counted(url + "/api/v1/sources"); err == nil && n == records {
+		if n, closed, err := counted(url + "/api/v1/sources"); err == nil && n == records && closed {
 			break
 		}
 		if time.Now().After(end) {
-			return spent{}, errors.New("not all records were counted within 5 minutes")
+			return spent{}, errors.New("not all records were counted, and their seconds closed, within 5 minutes")
 		}
 	}
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
@@ -166,22 +168,39 @@ api: {listen: "127.0.0.1:0"}
 	return usageOf(cmd, begun), nil
 }
 
-func counted(url string) (n int, err error) {
+// lateness is how long a second stays open. It is short, so that most of the seconds
+// are closed and stored.
+const lateness = 20 * time.Second
+
+// counted says how many records the daemon has counted, and whether every second is
+// closed that they allow to close: those that ended a lateness before the least
+// watermark of the partitions.
+func counted(url string) (n int, closed bool, err error) {
 	res, err := http.Get(url)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	defer res.Body.Close()
 	var a struct {
-		Sources []struct {
-			Counted int `json:"counted"`
+		CompleteUntil time.Time `json:"complete_until"`
+		Sources       []struct {
+			Counted    int `json:"counted"`
+			Partitions []struct {
+				Watermark time.Time `json:"watermark"`
+			} `json:"partitions"`
 		} `json:"sources"`
 	}
 	if err := json.NewDecoder(res.Body).Decode(&a); err != nil {
-		return 0, err
+		return 0, false, err
 	}
+	var least time.Time
 	for _, s := range a.Sources {
 		n += s.Counted
+		for _, p := range s.Partitions {
+			if least.IsZero() || p.Watermark.Before(least) {
+				least = p.Watermark
+			}
+		}
 	}
-	return n, nil
+	return n, a.CompleteUntil.After(least.Add(-lateness)), nil
 }

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/targetside/auditor/aggregate"
 	"github.com/targetside/auditor/store"
 )
 
@@ -189,7 +190,9 @@ func (s *suite) anyOrder() {
 		for _, length := range []int64{10, 60, 3600} {
 			sums := map[name]*store.Row{}
 			for _, x := range own.rows(store.Tick) {
-				x.Counts.Coarsen(x.At, length)
+				finer := x.Counts
+				x.Counts = new(aggregate.Counts)
+				x.Counts.MergeFiner(finer, x.At, length)
 				if x.At = x.At / length * length; x.At+length <= to {
 					merge(sums, x)
 				}
