@@ -176,8 +176,15 @@ func (p *Push) Run(ctx context.Context, h Handler) (err error) {
 // Close gives the spool back when Run was never called.
 func (p *Push) Close() error { return p.spool.Close() }
 
-// Partitions is how far the spool is read.
-func (p *Push) Partitions() []PartitionState { return []PartitionState{p.feed.state()} }
+// Partitions is how far the spool is read. Its Err is also what keeps lines from
+// being taken.
+func (p *Push) Partitions() []PartitionState {
+	state := p.feed.state()
+	if err := p.spool.failed(); err != nil && state.Err == nil {
+		state.Err = fmt.Errorf("nothing can be kept in the spool: %w", err)
+	}
+	return []PartitionState{state}
+}
 
 // ServeHTTP answers POST /ingest.
 func (p *Push) ServeHTTP(w http.ResponseWriter, r *http.Request) {

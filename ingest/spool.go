@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // SpoolConfig says where lines are kept until they are counted.
@@ -47,6 +48,7 @@ type Spool struct {
 	claimed int64 // bytes of writes that are under way
 	pending []*spoolWrite
 	closed  bool
+	trouble error // why nothing can be kept; nil when something can
 	kept    Position
 	failing bool  // the last position could not be kept; of the reader
 	seen    int64 // offset to be read next
@@ -99,20 +101,30 @@ func openSpool(cfg SpoolConfig, disk spoolDisk) (_ *Spool, err error) {
 			}
 		}
 	}()
-	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
-		return nil, errors.Unwrap(err)
-	}
-	if s.lock, err = os.OpenFile(filepath.Join(cfg.Dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
-		return nil, errors.Unwrap(err)
-	}
-	if err := lockFile(s.lock); err != nil {
-		return nil, errors.New("another process has it open; give each its own directory")
+	if s.lock, err = takeDir(cfg.Dir); err != nil {
+		return nil, err
 	}
 	if err := s.recover(); err != nil {
 		return nil, err
 	}
 	go s.commits()
 	return s, nil
+}
+
+// takeDir makes the directory if it is not there, and takes it for this process alone
+// for as long as what it returns is open.
+func takeDir(dir string) (lock *os.File, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, errors.Unwrap(err)
+	}
+	if lock, err = os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		return nil, errors.Unwrap(err)
+	}
+	if err := lockFile(lock); err != nil {
+		lock.Close()
+		return nil, errors.New("another process has it open; give each its own directory")
+	}
+	return lock, nil
 }
 
 // recover finds out what the segments hold, and cuts off what was being written
@@ -294,30 +306,66 @@ func (s *Spool) used() (n int64) {
 	return n
 }
 
-// commits writes what is pending, group by group, until the spool is closed.
+// commits writes what is pending, group by group, until the spool is closed. While
+// nothing can be kept it looks again and again whether something can.
 func (s *Spool) commits() {
 	defer close(s.stopped)
-	for range s.kick {
-		s.mu.Lock()
-		group := s.pending
-		s.pending = nil
-		s.mu.Unlock()
-		for len(group) > 0 {
-			n, err := s.commit(group)
-			s.mu.Lock()
-			for _, w := range group[:n] {
-				s.claimed -= w.size + segmentHeader
+	var again <-chan time.Time
+	for {
+		select {
+		case _, more := <-s.kick:
+			if !more {
+				if s.active != nil {
+					s.active.Close()
+				}
+				return
 			}
-			s.mu.Unlock()
-			for _, w := range group[:n] {
-				w.done <- err
-			}
-			group = group[n:]
+			s.commitPending()
+		case <-again:
+			_, err := s.segment()
+			s.note(err)
+		}
+		again = nil
+		if s.failed() != nil {
+			again = time.After(releaseEvery)
 		}
 	}
-	if s.active != nil {
-		s.active.Close()
+}
+
+func (s *Spool) commitPending() {
+	s.mu.Lock()
+	group := s.pending
+	s.pending = nil
+	s.mu.Unlock()
+	for len(group) > 0 {
+		n, err := s.commit(group)
+		if errors.Is(err, errDisplaced) { // into another segment
+			n, err = s.commit(group)
+		}
+		s.note(err)
+		s.mu.Lock()
+		for _, w := range group[:n] {
+			s.claimed -= w.size + segmentHeader
+		}
+		s.mu.Unlock()
+		for _, w := range group[:n] {
+			w.done <- err
+		}
+		group = group[n:]
 	}
+}
+
+func (s *Spool) note(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.trouble = err
+}
+
+// failed is why nothing can be kept; nil when something can.
+func (s *Spool) failed() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.trouble
 }
 
 // commit makes the first n writes of a group durable in one segment. On an error
@@ -349,7 +397,7 @@ func (s *Spool) commit(group []*spoolWrite) (n int, err error) {
 		cut := s.active.Truncate(seg.end - seg.base)
 		s.active.Close()
 		s.active = nil
-		s.log.Warn("nothing could be kept; it is tried again with the next push", "err", err, "cut", cut)
+		s.log.Warn("nothing could be kept; it is tried again", "err", err, "cut", cut)
 		return n, err
 	}
 	s.mu.Lock()
@@ -382,6 +430,11 @@ func (s *Spool) segment() (*segment, error) {
 	}
 	seg := &segment{path: segmentPath(s.cfg.Dir, base), base: base, end: base + segmentHeader}
 	f, err := s.disk.create(seg.path)
+	if errors.Is(err, os.ErrNotExist) {
+		if err = s.remake(); err == nil {
+			f, err = s.disk.create(seg.path)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -403,6 +456,19 @@ func (s *Spool) segment() (*segment, error) {
 	s.active, s.sealed, s.end = f, false, seg.end
 	s.mu.Unlock()
 	return seg, nil
+}
+
+// remake makes the directory anew that somebody deleted or moved. Offsets go on from
+// where they were.
+func (s *Spool) remake() error {
+	lock, err := takeDir(s.cfg.Dir)
+	if err != nil {
+		return err
+	}
+	s.log.Error("the directory was gone and is made anew; what it held and was not read yet is lost")
+	s.lock.Close()
+	s.lock = lock
+	return nil
 }
 
 // Close refuses what comes and waits for what is under way.

@@ -90,17 +90,17 @@ type segment struct {
 	file os.FileInfo // which one is written to
 }
 
+// errDisplaced is of a segment that somebody else deleted, moved or replaced.
+var errDisplaced = errors.New("is not where it was made")
+
 // present returns an error unless the file that is written to is in its place. What
 // goes into one that was deleted is gone when the process ends.
 func (seg *segment) present() error {
 	now, err := os.Stat(seg.path)
-	if err != nil {
-		return err
+	if errors.Is(err, os.ErrNotExist) || err == nil && !os.SameFile(now, seg.file) {
+		return fmt.Errorf("%s %w", seg.path, errDisplaced)
 	}
-	if !os.SameFile(now, seg.file) {
-		return fmt.Errorf("another file was put in the place of %s", seg.path)
-	}
-	return nil
+	return err
 }
 
 const segmentSuffix = ".segment"

@@ -95,7 +95,10 @@ func (r *spoolReader) seek(offset int64) error {
 	}
 	if at > seg.base {
 		from := seg.base + segmentHeader
-		if err := r.open(seg); err != nil {
+		if err := r.open(seg); errors.Is(err, os.ErrNotExist) {
+			r.moveTo(at) // reading on finds that
+			return nil
+		} else if err != nil {
 			return err
 		}
 		for from < at {
@@ -195,7 +198,16 @@ func (r *spoolReader) next() (*Batch, error) {
 			r.lose(seg.base-r.offset, "a segment is gone, or cut short")
 			r.moveTo(seg.base)
 		}
-		if err := r.open(seg); err != nil {
+		if err := r.open(seg); errors.Is(err, os.ErrNotExist) {
+			if len(l.data) > 0 {
+				break
+			}
+			if from := max(r.offset, r.left().Offset); from < seg.end { // what was released is not missed
+				r.lose(seg.end-from, "a segment is gone")
+			}
+			r.moveTo(seg.end)
+			continue
+		} else if err != nil {
 			return nil, err
 		}
 		if r.offset < seg.base+segmentHeader {
