@@ -222,21 +222,21 @@ func TestRangesAreAlignedOutward(t *testing.T) {
 
 // What is compared with nothing is not said to be below it.
 func TestAbove(t *testing.T) {
-	null, unbounded := aggregate.Figure{}, aggregate.Bound(1, 0)
-	two, three := aggregate.Number(2), aggregate.Number(3)
+	two := 2.0
 	for _, c := range []struct {
-		a, b aggregate.Figure
-		want any
+		a        aggregate.Figure
+		declared *float64
+		want     any
 	}{
-		{three, two, true}, {two, three, false}, {two, two, false}, {two, unbounded, false},
-		{null, two, nil}, {two, null, nil}, {null, null, nil}, {null, unbounded, nil},
+		{aggregate.Number(3), &two, true}, {aggregate.Number(2), &two, false}, {aggregate.Number(1), &two, false},
+		{aggregate.Figure{}, &two, nil}, {aggregate.Bound(1, 0), &two, nil}, {aggregate.Number(3), nil, nil}, {aggregate.Figure{}, nil, nil},
 	} {
 		var got any
-		if p := above(c.a, c.b); p != nil {
+		if p := above(c.a, c.declared); p != nil {
 			got = *p
 		}
 		if got != c.want {
-			t.Errorf("%v above %v: %v, want %v", c.a, c.b, got, c.want)
+			t.Errorf("%v above %v: %v, want %v", c.a, c.declared, got, c.want)
 		}
 	}
 }

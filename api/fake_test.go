@@ -99,21 +99,21 @@ func stormSnapshot() *Snapshot {
 			Peers:       []Part{part("bff", 500, 50, 450, 10), part("batch", 400, 250, 150, 230)},
 		}
 	}
-	attempts, share := 3, 0.2
+	attempts, none, share := 2, 0, 0.2
+	policy := budget.Policy{
+		Chosen: 1.2, Deadline: 20 * time.Second, CapacityPerSecond: 200, OfferedPerSecond: 100, Queue: 100, DrainPerSecond: 50, Service: 20 * time.Millisecond,
+		Layers: []budget.Layer{
+			{Name: "sdk", Budget: &share, Timeout: 2 * time.Second, Backoff: time.Second / 2, HonoursRetryAfter: true},
+			{Name: "gateway", Attempts: &attempts}, {Name: "mesh", Retries: &none},
+		},
+	}
 	return &Snapshot{
 		At: noon, State: Ready, Reload: Reload{At: noon.Add(-time.Hour)}, Build: Build{"1.2.3", "abcdef", "go1.26"},
 		Granted: []Grant{
 			{Model: "ratio", Ratio: 0.2, FloorPerSecond: 5, Clients: 1, Window: 10 * time.Second, Low: 0.5, CoverageFloor: 0.85, MinArrivals: 20},
 			{Route: "POST /orders", Model: "ratio", Ratio: 0.1, FloorPerSecond: 0.1, Clients: 2, Window: 10 * time.Second},
 		},
-		Policy: &Policy{
-			Chosen: 1.2, Deadline: 20 * time.Second, CapacityPerSecond: 200, OfferedPerSecond: 100, Queue: 100, DrainPerSecond: 50, Service: 20 * time.Millisecond,
-			Layers: []Layer{
-				{Name: "sdk", Budget: &share, Timeout: 2 * time.Second, Backoff: time.Second / 2, HonoursRetryAfter: true},
-				{Name: "gateway", Attempts: &attempts}, {Name: "mesh", Retries: &attempts},
-			},
-			WorstCase: aggregate.Number(2.5), Affordable: aggregate.Number(2), Findings: []string{"two layers retry"},
-		},
+		Policy:        policy.Plan(),
 		LiveQuestions: 4321,
 		Dependencies: []Dependency{{
 			Name: "inventory", CompleteUntil: noon.Add(-time.Minute), ReadShare: aggregate.Share(99, 100), SampleBits: 1,

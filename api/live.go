@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/targetside/auditor/aggregate"
+	"github.com/targetside/auditor/aggregate/budget"
 )
 
 // summaryAnswer is what is live, dependency by dependency.
@@ -150,32 +151,8 @@ func (s *Server) alerts(_ *http.Request, snap *Snapshot, p *params) (any, error)
 type policyAnswer struct {
 	Meta
 	Granted  []grantAnswer    `json:"granted"`
-	Declared *declaredAnswer  `json:"declared"`
+	Declared *budget.Plan     `json:"declared"` // with what follows from it
 	Measured []measuredAnswer `json:"measured"`
-}
-
-type declaredAnswer struct {
-	Chosen            float64          `json:"chosen"`
-	DeadlineSeconds   *float64         `json:"deadline_seconds"`
-	CapacityPerSecond *float64         `json:"capacity_per_second"`
-	OfferedPerSecond  *float64         `json:"offered_per_second"`
-	Queue             *int             `json:"queue"`
-	DrainPerSecond    *float64         `json:"drain_per_second"`
-	ServiceSeconds    *float64         `json:"service_seconds"`
-	Layers            []layerAnswer    `json:"layers"`
-	WorstCase         aggregate.Figure `json:"worst_case"`
-	Affordable        aggregate.Figure `json:"affordable"`
-	Findings          []string         `json:"findings"`
-}
-
-type layerAnswer struct {
-	Name              string   `json:"name"`
-	Attempts          *int     `json:"attempts"`
-	Retries           *int     `json:"retries"`
-	Budget            *float64 `json:"budget"`
-	TimeoutSeconds    *float64 `json:"timeout_seconds"`
-	BackoffSeconds    float64  `json:"backoff_seconds"`
-	HonoursRetryAfter bool     `json:"honours_retry_after"`
 }
 
 // measuredAnswer compares a live window. The comparisons are null where a side of
@@ -193,38 +170,13 @@ type measuredAnswer struct {
 	OriginalsOffered *bool            `json:"originals_above_offered"`
 }
 
-func given[T int | float64](v T) *T {
-	if v == 0 {
-		return nil
-	}
-	return &v
-}
-
-func newDeclared(p *Policy) *declaredAnswer {
-	if p == nil {
-		return nil
-	}
-	a := &declaredAnswer{
-		Chosen: p.Chosen, DeadlineSeconds: given(p.Deadline.Seconds()), CapacityPerSecond: given(p.CapacityPerSecond),
-		OfferedPerSecond: given(p.OfferedPerSecond), Queue: given(p.Queue), DrainPerSecond: given(p.DrainPerSecond),
-		ServiceSeconds: given(p.Service.Seconds()), Layers: []layerAnswer{}, WorstCase: p.WorstCase, Affordable: p.Affordable,
-		Findings: append([]string{}, p.Findings...),
-	}
-	for _, l := range p.Layers {
-		a.Layers = append(a.Layers, layerAnswer{l.Name, l.Attempts, l.Retries, l.Budget, given(l.Timeout.Seconds()), l.Backoff.Seconds(), l.HonoursRetryAfter})
-	}
-	return a
-}
-
-// above compares two figures; nil where it cannot be said. Nothing is above what
-// is unbounded.
-func above(a, b aggregate.Figure) *bool {
+// above says that a figure is more than what is declared; nil where one is not known.
+func above(a aggregate.Figure, declared *float64) *bool {
 	x, ok := a.Value()
-	y, ok2 := b.Value()
-	if !ok || !ok2 && !b.Unbounded() {
+	if !ok || declared == nil {
 		return nil
 	}
-	yes := ok2 && x > y
+	yes := x > *declared
 	return &yes
 }
 
@@ -233,7 +185,7 @@ const policyWindow = 5 * time.Minute
 
 func (s *Server) policy(_ *http.Request, snap *Snapshot, p *params) (any, error) {
 	deps := pick(snap, p)
-	a := policyAnswer{Meta: liveMeta(snap, deps), Granted: newGrants(snap), Declared: newDeclared(snap.Policy), Measured: []measuredAnswer{}}
+	a := policyAnswer{Meta: liveMeta(snap, deps), Granted: newGrants(snap), Declared: snap.Policy, Measured: []measuredAnswer{}}
 	for _, d := range deps {
 		w := d.window(policyWindow)
 		if w == nil {
@@ -242,21 +194,13 @@ func (s *Server) policy(_ *http.Request, snap *Snapshot, p *params) (any, error)
 		f := w.Total.figures(w.span())
 		m := measuredAnswer{Dependency: d.Name, Window: shortDuration(w.Length), Coverage: f.Coverage, LoadFactor: f.LoadFactor, ArrivalsRate: f.ArrivalsRate}
 		if x := snap.Policy; x != nil {
-			m.AboveChosen = above(f.LoadFactor, declared(x.Chosen))
+			m.AboveChosen = above(f.LoadFactor, &x.Chosen)
 			m.AboveWorstCase = above(f.LoadFactor, x.WorstCase)
 			m.AboveAffordable = above(f.LoadFactor, x.Affordable)
-			m.AboveCapacity = above(f.ArrivalsRate, declared(x.CapacityPerSecond))
-			m.OriginalsOffered = above(f.OriginalsRate, declared(x.OfferedPerSecond))
+			m.AboveCapacity = above(f.ArrivalsRate, x.CapacityPerSecond)
+			m.OriginalsOffered = above(f.OriginalsRate, x.OfferedPerSecond)
 		}
 		a.Measured = append(a.Measured, m)
 	}
 	return a, p.err()
-}
-
-// declared is a number of the policy; null for 0, which is not declared.
-func declared(v float64) aggregate.Figure {
-	if v == 0 {
-		return aggregate.Figure{}
-	}
-	return aggregate.Number(v)
 }

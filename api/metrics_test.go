@@ -154,7 +154,7 @@ func TestMetricValues(t *testing.T) {
 		`auditor_amplification_ratio{bound="high",dependency="inventory",window="5m"}`:                1000.0 / 280,
 		`auditor_key_coverage_ratio{class="verified",dependency="inventory"}`:                         0.8,
 		`auditor_retry_budget_consumed_ratio{bound="high",dependency="inventory",model="ratio"}`:      11.5,
-		`auditor_declared_amplification_ratio{dependency="inventory"}`:                                2.5,
+		`auditor_declared_amplification_ratio{dependency="inventory"}`:                                2.4,
 		`auditor_scope_split{dependency="inventory"}`:                                                 0,
 		`auditor_sampling_ratio{dependency="inventory"}`:                                              0.5,
 		`auditor_attempt_budget_violations_total{dependency="inventory",kind="not_decremented"}`:      5,

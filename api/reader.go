@@ -76,7 +76,7 @@ type Snapshot struct {
 	Configured    string       // the one dependency that the configuration names; empty where records name theirs
 	Sources       []Source     // by name
 	Granted       []Grant      // the retry budget of every dependency (its Route is empty), and those of single routes
-	Policy        *Policy      // nil: none is declared
+	Policy        *budget.Plan // nil: none is declared
 	LiveQuestions int64        // questions that are remembered, of all dependencies
 	// QuestionsLeftOut counts questions that are over and were too many to be stored.
 	QuestionsLeftOut uint64
@@ -214,35 +214,6 @@ type Budget struct {
 	// PeakConsumed and ExhaustedAt are since the process began; zero: never.
 	PeakConsumed aggregate.Figure
 	ExhaustedAt  time.Time
-}
-
-// Policy is what is declared in the configuration, and what follows from it.
-type Policy struct {
-	Chosen float64 // tolerated load factor
-	// Of these 0 is not declared.
-	Deadline                            time.Duration
-	CapacityPerSecond, OfferedPerSecond float64
-	Queue                               int
-	DrainPerSecond                      float64
-	Service                             time.Duration
-
-	Layers []Layer // the outermost first
-	// WorstCase is the most arrivals that one question can cost with these
-	// layers; null without layers.
-	WorstCase aggregate.Figure
-	// Affordable is capacity / offered load; null if either is not declared.
-	Affordable aggregate.Figure
-	// Findings are contradictions and risks in it, in words for people.
-	Findings []string
-}
-
-// Layer is one party that may retry. One of Attempts, Retries and Budget is set.
-type Layer struct {
-	Name              string
-	Attempts, Retries *int
-	Budget            *float64
-	Timeout, Backoff  time.Duration
-	HonoursRetryAfter bool
 }
 
 // Source is where records come from. Its counts only ever rise.

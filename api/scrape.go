@@ -43,8 +43,8 @@ func (x *scrape) snapshot(s *Snapshot) {
 		}
 		names[name] = true
 		x.gauges(name, d)
-		if s.Policy != nil {
-			x.ratio(x.declaredWorst, s.Policy.WorstCase, name)
+		if s.Policy != nil && s.Policy.WorstCase != nil {
+			x.put(x.declaredWorst, *s.Policy.WorstCase, name)
 		}
 	}
 	for _, name := range sortedNames(questions) {

@@ -234,46 +234,6 @@ type RouteBudget struct {
 	Clients        int     `yaml:"clients"`
 }
 
-// Declared is the policy on the drawing, with which measurements are compared.
-// A value of 0 is not declared.
-type Declared struct {
-	// Chosen is the load factor meant to be tolerated, 1 or more. Default 1.2.
-	Chosen float64 `yaml:"chosen"`
-	// Deadline is how long the outermost caller waits.
-	Deadline time.Duration `yaml:"deadline"`
-	// CapacityPerSecond is the arrivals a second that the dependency can serve.
-	CapacityPerSecond float64 `yaml:"capacity_per_second"`
-	// OfferedPerSecond is the questions a second in the busy hour.
-	OfferedPerSecond float64 `yaml:"offered_per_second"`
-	// Queue is the arrivals that may wait at the dependency.
-	Queue int `yaml:"queue"`
-	// DrainPerSecond is the arrivals a second at which that queue empties.
-	DrainPerSecond float64 `yaml:"drain_per_second"`
-	// Service is the time one arrival takes once it is served.
-	Service time.Duration `yaml:"service"`
-	// Layers are the callers from the outermost to the adjacent one.
-	Layers []Layer `yaml:"layers"`
-}
-
-// Layer is one party that may retry. Exactly one of Attempts, Retries and
-// Budget is set.
-type Layer struct {
-	// Name is the layer's own, not empty and not used twice.
-	Name string `yaml:"name"`
-	// Attempts is the tries per call, the first included, 1 to 1000.
-	Attempts *int `yaml:"attempts"`
-	// Retries is the tries per call after the first, 0 to 1000.
-	Retries *int `yaml:"retries"`
-	// Budget is the allowed retries as a share, 0 to less than 1.
-	Budget *float64 `yaml:"budget"`
-	// Timeout is how long one try may take. 0: not declared.
-	Timeout time.Duration `yaml:"timeout"`
-	// Backoff is the wait before the first retry. 0: none.
-	Backoff time.Duration `yaml:"backoff"`
-	// HonoursRetryAfter says that the layer waits as long as it is asked to.
-	HonoursRetryAfter bool `yaml:"honours_retry_after"`
-}
-
 // Store is where rows rest. Exactly one of SQLite and ClickHouse is set.
 type Store struct {
 	// SQLite is the path of the database file. Default auditor.db, unless

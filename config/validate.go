@@ -114,7 +114,7 @@ func (c *Config) faults() []fault {
 	c.checkTimes(k)
 	c.checkKeys(k)
 	c.checkBudget(k)
-	c.checkDeclared(k)
+	c.Declared.check(k, "declared")
 	c.checkStore(k)
 	c.checkEnds(k)
 	return k.faults
@@ -311,50 +311,6 @@ func (c *Config) checkBudget(k *checks) {
 		if r.Clients != b.Clients {
 			k.between(at+".clients", r.Clients, 1, math.MaxInt)
 		}
-	}
-}
-
-func (c *Config) checkDeclared(k *checks) {
-	d := &c.Declared
-	if !(d.Chosen >= 1) || math.IsInf(d.Chosen, 0) {
-		k.add("declared.chosen", "found %v: want a factor of 1 or more (1.2 is one retry in five questions)", d.Chosen)
-	}
-	k.notNegative("declared.deadline", d.Deadline)
-	k.rate("declared.capacity_per_second", d.CapacityPerSecond)
-	k.rate("declared.offered_per_second", d.OfferedPerSecond)
-	k.between("declared.queue", d.Queue, 0, math.MaxInt)
-	k.rate("declared.drain_per_second", d.DrainPerSecond)
-	k.notNegative("declared.service", d.Service)
-	names := map[string]int{}
-	for i, l := range d.Layers {
-		at := index("declared.layers", i)
-		if l.Name == "" {
-			k.missing(at, "name", "want the layer's name")
-		} else if first, dup := names[l.Name]; dup {
-			k.add(at+".name", "found %q: is the name of declared.layers[%d] already", clip(l.Name), first)
-		} else {
-			names[l.Name] = i
-		}
-		set := 0
-		if l.Attempts != nil {
-			set++
-			k.between(at+".attempts", *l.Attempts, 1, 1000)
-		}
-		if l.Retries != nil {
-			set++
-			k.between(at+".retries", *l.Retries, 0, 1000)
-		}
-		if l.Budget != nil {
-			set++
-			if !(*l.Budget >= 0 && *l.Budget < 1) {
-				k.add(at+".budget", "found %v: want a ratio from 0 to less than 1", *l.Budget)
-			}
-		}
-		if set != 1 {
-			k.add(at, "found %d of attempts, retries and budget: want exactly one", set)
-		}
-		k.notNegative(at+".timeout", l.Timeout)
-		k.notNegative(at+".backoff", l.Backoff)
 	}
 }
 

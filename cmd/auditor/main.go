@@ -9,6 +9,7 @@
 //	auditor replay [--config auditor.yaml] [--output json|text|markdown] FILE…
 //	auditor explain [--format F] [--config auditor.yaml] [--output json|text] [FILE…]
 //	auditor check [--config auditor.yaml]
+//	auditor plan [--output json|text] FILE
 //	auditor key new|mint|verify
 //	auditor version
 //
@@ -16,7 +17,8 @@
 // Reports go to standard output, everything else to standard error. The exit
 // status is 0 when the work was done, 1 when it could not be, 2 for a command
 // line that cannot be read, and 3 when a log was audited but more of it than
-// --max-quarantined could not be read.
+// --max-quarantined could not be read, or when the layers of a plan do not come to
+// what was chosen.
 //
 // Secrets, keys and log lines are never printed in messages.
 package main
@@ -50,6 +52,7 @@ const (
 	exitFailed      = 1
 	exitUsage       = 2
 	exitQuarantined = 3
+	exitNotChosen   = 3
 )
 
 // subcommand is one word of the command line. run returns an exit status; what
@@ -65,6 +68,7 @@ func subcommands() []subcommand {
 		{"replay", "audit log files and print the report", replay, 0},
 		{"explain", "show how each record is read, and why", explain, 0},
 		{"check", "validate a configuration and print what is in force", check, 0},
+		{"plan", "work out what a retry policy can cost", planCommand, 0},
 		{"run", "count what sources bring, as it comes", runCommand, 3 * stopTime},
 		{"demo", "run everything on this machine, with traffic of its own", demoCommand, 4 * stopTime},
 		{"key", "make, mint and verify question keys", key, 0},

@@ -34,7 +34,7 @@ func newReader(d *daemon) *reader {
 
 // configured adds what the configuration says.
 func (r *reader) configured(s *api.Snapshot, x *setup) {
-	s.Granted, s.Policy, s.Configured = x.loaded.grants(), x.loaded.policy(), x.loaded.Dependency.Name
+	s.Granted, s.Policy, s.Configured = x.loaded.grants(), policy(&x.loaded.Declared).Plan(), x.loaded.Dependency.Name
 	s.Reload = *r.d.reloaded.Load()
 }
 
@@ -239,35 +239,4 @@ func (l *loaded) grants() []api.Grant {
 	}
 	slices.SortFunc(out, func(a, b api.Grant) int { return cmp.Compare(a.Route, b.Route) })
 	return out
-}
-
-// policy is what is declared, nil if nothing is.
-func (l *loaded) policy() *api.Policy {
-	d := &l.Declared
-	p := &api.Policy{
-		Chosen: d.Chosen, Deadline: d.Deadline, CapacityPerSecond: d.CapacityPerSecond, OfferedPerSecond: d.OfferedPerSecond,
-		Queue: d.Queue, DrainPerSecond: d.DrainPerSecond, Service: d.Service,
-	}
-	worst := 1.0
-	for _, y := range d.Layers {
-		p.Layers = append(p.Layers, api.Layer{
-			Name: y.Name, Attempts: y.Attempts, Retries: y.Retries, Budget: y.Budget,
-			Timeout: y.Timeout, Backoff: y.Backoff, HonoursRetryAfter: y.HonoursRetryAfter,
-		})
-		switch {
-		case y.Attempts != nil:
-			worst *= float64(*y.Attempts)
-		case y.Retries != nil:
-			worst *= float64(*y.Retries + 1)
-		case y.Budget != nil:
-			worst *= 1 + *y.Budget
-		}
-	}
-	if len(d.Layers) > 0 {
-		p.WorstCase = aggregate.Number(worst)
-	}
-	if d.OfferedPerSecond > 0 && d.CapacityPerSecond > 0 {
-		p.Affordable = aggregate.Number(d.CapacityPerSecond / d.OfferedPerSecond)
-	}
-	return p
 }
