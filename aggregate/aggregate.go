@@ -145,6 +145,9 @@ type Config struct {
 	// Live makes the ledger tell of arrivals before their ticks are closed, in
 	// beats; Output.Seconds, which a report is made of, then stays empty.
 	Live bool
+	// Fared makes Output.Seconds tell what became of arrivals and how long they took,
+	// which budgets are read from that count other things than repeats.
+	Fared bool
 	// MaxLive is above how many questions only a part of them is followed, see
 	// sampler; 0 is any number. Not with EndAtLast or Worst.
 	MaxLive int

@@ -209,7 +209,7 @@ func (l *Ledger) closeTick(t *tick, out *Output) {
 	l.endPeers(t)
 	if len(t.written) > 0 {
 		l.perSecond = len(t.written) + len(t.written)/8
-		out.Seconds = append(out.Seconds, Second{At: t.at, Events: t.written})
+		out.Seconds = append(out.Seconds, Second{At: t.at, Events: t.written, Times: t.times})
 	}
 	l.handOut(out)
 	heap.Pop(&l.queue)
@@ -254,7 +254,7 @@ func (l *Ledger) step(t *tick, f *filed) {
 		kind |= wasVerified
 	}
 	l.book()
-	l.written(log, l.e.dims, kind)
+	l.written(log, f, kind)
 }
 
 func (l *Ledger) countUnattributable(f *filed, at, log int64) {
@@ -269,7 +269,7 @@ func (l *Ledger) countUnattributable(f *filed, at, log int64) {
 		e.unattributed(keys.Reason(f.owner))
 	}
 	l.book()
-	l.written(log, e.dims, 0)
+	l.written(log, f, 0)
 }
 
 // seen widens the range of what was counted.
@@ -288,11 +288,16 @@ func (l *Ledger) book() {
 
 // written notes that a record was written. A record that comes after its second
 // has been handed out is in no second any more; only late ones are.
-func (l *Ledger) written(log int64, d Dims, kind Event) {
+func (l *Ledger) written(log int64, f *filed, kind Event) {
 	if at := tickOf(log); at >= l.closed && !l.cfg.Live {
+		d := &l.e.dims
 		t := l.tick(at)
 		if t.written == nil {
 			t.written = make([]Event, 0, l.perSecond)
+		}
+		if l.cfg.Fared {
+			kind |= f.fared()
+			t.times = append(t.times, l.e.busy)
 		}
 		t.written = append(t.written, kind|Event(d.Route)<<eventRoute|Event(d.Originator)<<eventOriginator|Event(d.Peer))
 	}

@@ -28,6 +28,7 @@ type Beat struct {
 	Dead, Busy, Repeat int64
 	Back               bool   // takes an earlier beat back
 	Late               bool   // its tick has it in rows of their own
+	failed             bool   // see filed
 	more               uint32 // how many questions beside its own the arrival's counts for
 }
 
@@ -125,7 +126,7 @@ func (l *Ledger) tell(t *tick, x uint64, repeat, back bool, out *Output) {
 		e.original = !repeat && !l.known(f.owner, q, start, log, out)
 		e.settled()
 	}
-	b := Beat{Second: tickOf(log), Tick: t.at, Dims: e.dims, ones: e.ones, Dead: e.dead, Busy: e.busy, Repeat: e.repeat * int64(e.weight), Back: back}
+	b := Beat{Second: tickOf(log), Tick: t.at, Dims: e.dims, ones: e.ones, Dead: e.dead, Busy: e.busy, Repeat: e.repeat * int64(e.weight), Back: back, failed: f.failed()}
 	if e.weight == 0 {
 		b.ones &^= ofQuestion
 	} else {

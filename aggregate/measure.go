@@ -294,7 +294,6 @@ func (c *Counts) Measure(seconds int64, readShare Figure, byPeer bool) Measure {
 	}
 	c.tally.empty(&c.n)
 	m := c.measure(s)
-	m.Budget.Model = "ratio"
 	return m
 }
 

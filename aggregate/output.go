@@ -49,6 +49,8 @@ type Row struct {
 type Second struct {
 	At     int64
 	Events []Event
+	// Times are, with Config.Fared, the nanoseconds in system of each.
+	Times []int64
 }
 
 // Event is one record in its second of log time: route, originator, peer, and
@@ -62,6 +64,9 @@ const (
 	wasOriginal = Event(1) << 40
 	wasRepeat   = Event(1) << 41
 	wasVerified = Event(1) << 42
+	wasGood     = Event(1) << 43
+	wasFailed   = Event(1) << 44
+	wasGone     = Event(1) << 45
 )
 
 // Dims are the dimensions of the event.
@@ -78,9 +83,30 @@ func (e Event) Repeat() bool { return e&wasRepeat != 0 }
 // Verified says that the key proved its author.
 func (e Event) Verified() bool { return e&wasVerified != 0 }
 
-// counts are those of the event alone.
-func (e Event) counts() budget.Counts {
-	return budget.Counts{Arrivals: 1, Verified: bit(e.Verified()), Originals: bit(e.Original()), Repeats: bit(e.Repeat())}
+// counts are those of the event alone, with so many nanoseconds in system.
+func (e Event) counts(busy int64) budget.Counts {
+	c := budget.Counts{
+		Arrivals: 1, Verified: bit(e.Verified()), Originals: bit(e.Original()), Repeats: bit(e.Repeat()),
+		Success: bit(e&wasGood != 0), Failed: bit(e&wasFailed != 0), Gone: bit(e&wasGone != 0),
+	}
+	c.Unattributable = 1 - c.Originals - c.Repeats
+	c.Busy, c.RepeatBusy, c.UnattributableBusy = busy, busy*int64(c.Repeats), busy*int64(c.Unattributable)
+	return c
+}
+
+// fared is what became of an arrival, as an event has it.
+func (f *filed) fared() Event {
+	gone, good := f.left(), f.flags.outcome() == OutcomeSuccess
+	return wasGood*Event(bit(good && !gone)) | wasFailed*Event(bit(f.failed())) | wasGone*Event(bit(gone))
+}
+
+// left says that nobody was there for the answer.
+func (f *filed) left() bool { return f.flags.departure() != StillThere || f.flags&Expired != 0 }
+
+// failed says that the arrival got 429 or 5xx, or that nobody was there for the answer.
+func (f *filed) failed() bool {
+	o := f.flags.outcome()
+	return o == OutcomeOverload || o == OutcomeError || f.left()
 }
 
 // rows holds the rows of one view that may still change.

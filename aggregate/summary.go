@@ -44,8 +44,8 @@ func SummaryViews() []View {
 // Seconds must be given in order; rows may come in any.
 type Summary struct {
 	names  Names
-	model  *budget.Ratio
-	models map[string]*budget.Ratio // of routes that have one of their own
+	model  *budget.Model
+	models map[string]*budget.Model // of routes that have one of their own
 
 	total   slot
 	routes  []*routeSlot
@@ -67,7 +67,7 @@ type wideKey struct {
 
 // slot counts the second at hand for one measure's budget.
 type slot struct {
-	model   *budget.Ratio // nil for the common one
+	model   *budget.Model // nil for the common one
 	at      int64
 	counts  budget.Counts
 	tracker *budget.Tracker
@@ -93,7 +93,7 @@ type reading struct {
 
 // NewSummary returns an empty summary. Routes named in models have that budget;
 // everything else has model.
-func NewSummary(names Names, model *budget.Ratio, models map[string]*budget.Ratio) *Summary {
+func NewSummary(names Names, model *budget.Model, models map[string]*budget.Model) *Summary {
 	s := &Summary{
 		names: names, model: model, models: models, deps: map[string]*depSlot{}, second: math.MinInt64,
 		byOriginator: map[Dims]*Counts{}, byPeer: map[Dims]*Counts{}, wide: map[wideKey]*Counts{}, windows: map[int64]*Counts{},
@@ -107,8 +107,12 @@ func NewSummary(names Names, model *budget.Ratio, models map[string]*budget.Rati
 func (s *Summary) AddSecond(from int64, parts ...Second) {
 	for _, p := range parts {
 		s.second = p.At
-		for _, e := range p.Events {
-			s.addEvent(from, e)
+		for i, e := range p.Events {
+			busy := int64(0)
+			if i < len(p.Times) {
+				busy = p.Times[i]
+			}
+			s.addEvent(from, e, busy)
 		}
 	}
 	for _, x := range s.touched {
@@ -117,8 +121,8 @@ func (s *Summary) AddSecond(from int64, parts ...Second) {
 	s.touched = s.touched[:0]
 }
 
-func (s *Summary) addEvent(from int64, e Event) {
-	d, one := e.Dims(), e.counts()
+func (s *Summary) addEvent(from int64, e Event, busy int64) {
+	d, one := e.Dims(), e.counts(busy)
 	r := s.route(d.Route)
 	dep := r.dep
 	orig, peer := numbered(&dep.originators, int(d.Originator)), numbered(&dep.peers, int(d.Peer))
@@ -278,10 +282,13 @@ func (s *Summary) measure(c *Counts, sc scope, x *slot) Measure {
 		sc.span = *p
 	}
 	m := c.measure(sc)
-	m.Budget = Budget{Model: "ratio"}
+	m.Budget = Budget{Model: s.model.Name()}
+	if x != nil && x.model != nil {
+		m.Budget.Model = x.model.Name()
+	}
 	if x != nil && x.tracker != nil && x.tracker.Some {
 		t := x.tracker
-		m.Budget = peakBudget(t.Peak)
+		m.Budget = peakBudget(m.Budget.Model, t.Peak)
 		if t.Exhausted {
 			at := rfc3339(t.ExhaustedAt)
 			m.Budget.ExhaustedAt = &at
@@ -290,10 +297,10 @@ func (s *Summary) measure(c *Counts, sc scope, x *slot) Measure {
 	return m
 }
 
-func peakBudget(r budget.Reading) Budget {
+func peakBudget(model string, r budget.Reading) Budget {
 	state := r.State
 	return Budget{
-		Model: "ratio", Allowance: Number(r.Allowance), Spent: Number(r.Spent), Consumed: Number(r.Consumed),
+		Model: model, Allowance: Number(r.Allowance), Spent: Number(r.Spent), Consumed: Number(r.Consumed),
 		State: &state, PeakConsumed: Number(r.Consumed),
 	}
 }
@@ -384,9 +391,9 @@ func (s *Summary) windowsOf(from, to int64, sc scope, span *float64) []Window {
 		a, b := max(begin, from), min(begin+length, to)
 		sc.seconds = b - a
 		w := Window{rfc3339(a), rfc3339(b), c.measure(sc)}
-		w.Budget = Budget{Model: "ratio"}
+		w.Budget = Budget{Model: s.model.Name()}
 		if p, ok := peaks[begin]; ok {
-			w.Budget = peakBudget(p)
+			w.Budget = peakBudget(w.Budget.Model, p)
 			if at, ok := first[begin]; ok {
 				t := rfc3339(at)
 				w.Budget.ExhaustedAt = &t

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"github.com/targetside/auditor/aggregate/budget"
+	"github.com/targetside/auditor/keys"
 )
 
 // Sums are the plain sums of some beats: what adds over seconds, shards and
@@ -13,11 +14,20 @@ type Sums struct {
 	tally              tally
 	n                  [numCounters]uint64 // but for what is still in tally
 	dead, busy, repeat int64
+
+	// Of beats alone: no row has these.
+	failed  uint64
+	unknown int64 // nanoseconds in system of unattributable arrivals
 }
+
+// ofReasons are the counters of unattributable arrivals.
+const ofReasons = (1<<keys.NumReasons - 1) << nUnattributable
 
 // Add adds a beat.
 func (s *Sums) Add(b *Beat) {
+	n, unknown := bit(b.failed), b.Busy*int64(bit(b.ones&ofReasons != 0))
 	if b.Back {
+		s.failed, s.unknown = s.failed-n, s.unknown-unknown
 		for ones := b.ones; ones != 0; ones &= ones - 1 {
 			s.n[bits.TrailingZeros64(ones)]-- // may pass below zero until tally is emptied
 		}
@@ -28,6 +38,7 @@ func (s *Sums) Add(b *Beat) {
 	if s.tally.add(b.ones) {
 		s.tally.empty(&s.n)
 	}
+	s.failed, s.unknown = s.failed+n, s.unknown+unknown
 	s.more(b, uint64(b.more))
 	s.dead, s.busy, s.repeat = s.dead+b.Dead, s.busy+b.Busy, s.repeat+b.Repeat
 }
@@ -52,6 +63,7 @@ func (s *Sums) Merge(o *Sums) {
 		s.n[i] += n
 	}
 	s.dead, s.busy, s.repeat = s.dead+o.dead, s.busy+o.busy, s.repeat+o.repeat
+	s.failed, s.unknown = s.failed+o.failed, s.unknown+o.unknown
 }
 
 // AddCounts adds the plain sums of a row.
@@ -92,9 +104,14 @@ func (s *Sums) Totals() Totals {
 	return totals(&s.n, s.dead, s.busy, s.repeat)
 }
 
-// Budget returns what retry budgets are read from.
-func (t *Totals) Budget() budget.Counts {
-	return budget.Counts{Arrivals: t.Arrivals, Verified: t.Verified, Originals: t.Originals, Repeats: t.Repeats}
+// Budget returns what retry budgets are read from. Only sums of beats have all of it.
+func (s *Sums) Budget() budget.Counts {
+	t := s.Totals()
+	return budget.Counts{
+		Arrivals: t.Arrivals, Verified: t.Verified, Originals: t.Originals, Repeats: t.Repeats, Unattributable: t.Unattributable.Total,
+		Success: t.Good, Failed: s.failed, Gone: t.UndeliveredAnswer + t.DuringResponse + t.BeforeResponse + t.UnknownPoint + t.Expired,
+		Busy: s.busy, RepeatBusy: s.repeat, UnattributableBusy: s.unknown,
+	}
 }
 
 // Totals returns the plain sums among the counts by name.

@@ -13,6 +13,7 @@ type tick struct {
 	due     dueLists
 	peers   []peerDue
 	written []Event
+	times   []int64  // of written, with Config.Fared
 	long    []uint64 // of Ledger.long, to be forgotten
 }
 

@@ -75,16 +75,29 @@ type budgetsAnswer struct {
 	Budgets []budgetAnswer `json:"budgets"`
 }
 
+// grantAnswer has null for what its model does not know.
 type grantAnswer struct {
-	Route          string  `json:"route"` // "" for every dependency
-	Model          string  `json:"model"`
-	Ratio          float64 `json:"ratio"`
-	FloorPerSecond float64 `json:"floor_per_second"`
-	Clients        int     `json:"clients"`
-	WindowSeconds  float64 `json:"window_seconds"`
-	Low            float64 `json:"low"`
-	CoverageFloor  float64 `json:"coverage_floor"`
-	MinArrivals    int     `json:"min_arrivals"`
+	Route          string        `json:"route"` // "" for every dependency
+	Model          string        `json:"model"`
+	Ratio          *float64      `json:"ratio"`
+	FloorPerSecond *float64      `json:"floor_per_second"`
+	MinConcurrent  *float64      `json:"min_concurrent"`
+	PerMinute      *float64      `json:"per_minute"`
+	Tokens         *tokensAnswer `json:"tokens"`
+	Clients        int           `json:"clients"`
+	WindowSeconds  float64       `json:"window_seconds"`
+	Low            float64       `json:"low"`
+	CoverageFloor  float64       `json:"coverage_floor"`
+	MinArrivals    int           `json:"min_arrivals"`
+}
+
+type tokensAnswer struct {
+	Max        float64 `json:"max"`
+	Reserve    float64 `json:"reserve"`
+	PerFailure float64 `json:"per_failure"`
+	PerRepeat  float64 `json:"per_repeat"`
+	PerTimeout float64 `json:"per_timeout"`
+	PerSuccess float64 `json:"per_success"`
 }
 
 type budgetAnswer struct {
@@ -119,7 +132,18 @@ func newBudget(d *Dependency, b *Budget) budgetAnswer {
 func newGrants(snap *Snapshot) []grantAnswer {
 	list := []grantAnswer{}
 	for _, g := range snap.Granted {
-		list = append(list, grantAnswer{g.Route, g.Model, g.Ratio, g.FloorPerSecond, g.Clients, g.Window.Seconds(), g.Low, g.CoverageFloor, g.MinArrivals})
+		a := grantAnswer{Route: g.Route, Model: g.Name(), WindowSeconds: g.Window.Seconds(), Low: g.Low, CoverageFloor: g.CoverageFloor, MinArrivals: g.MinArrivals}
+		switch x := g.Grant.(type) {
+		case budget.Ratio:
+			a.Ratio, a.FloorPerSecond, a.Clients = &x.Ratio, &x.FloorPerSecond, x.Clients
+		case budget.Concurrency:
+			a.Ratio, a.MinConcurrent, a.Clients = &x.Share, &x.Min, x.Proxies
+		case budget.Rate:
+			a.PerMinute, a.Clients = &x.PerMinute, x.Processes
+		case budget.Tokens:
+			a.Tokens, a.Clients = &tokensAnswer{x.Size, x.Reserve, x.PerFailure, x.PerRepeat, x.PerTimeout, x.PerSuccess}, x.Clients
+		}
+		list = append(list, a)
 	}
 	return list
 }

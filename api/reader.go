@@ -184,12 +184,9 @@ var StoreWriteBounds = []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0
 
 // Grant is a retry budget as configured.
 type Grant struct {
-	Route string
-	Model string
-	// Repeats allowed per original, and besides per second and client.
-	Ratio, FloorPerSecond float64
-	Clients               int
-	Window                time.Duration
+	Route        string
+	budget.Grant // what is allowed
+	Window       time.Duration
 	// Low is the consumed share from which the state is low, CoverageFloor the
 	// verified share of arrivals below which it is blind, MinArrivals the arrivals
 	// below which there is none.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/targetside/auditor/aggregate"
+	"github.com/targetside/auditor/aggregate/budget"
 )
 
 // topAnswer is the parts that cost the most.
@@ -60,9 +61,9 @@ const (
 	byQuestion  = "question"
 )
 
-// grant is the budget of a route, or else that of the dependency; nil for none,
-// or for a model that allows no number of repeats per original.
-func (s *Snapshot) grant(route string) *Grant {
+// grant is the budget of a route, or else that of the dependency, and what it allows;
+// nil for none, or for a model that allows no number of repeats per original.
+func (s *Snapshot) grant(route string) (*Grant, budget.Ratio) {
 	var own *Grant
 	for i := range s.Granted {
 		switch g := &s.Granted[i]; g.Route {
@@ -74,10 +75,14 @@ func (s *Snapshot) grant(route string) *Grant {
 			own = g
 		}
 	}
-	if own == nil || own.Model != "ratio" {
-		return nil
+	if own == nil {
+		return nil, budget.Ratio{}
 	}
-	return own
+	ratio, ok := own.Grant.(budget.Ratio)
+	if !ok {
+		return nil, budget.Ratio{}
+	}
+	return own, ratio
 }
 
 // excess is repeats beyond the allowance of a part, and that allowance: the
@@ -89,13 +94,13 @@ func (s *Snapshot) excess(by By, name string, originals, repeats uint64, seconds
 	if by == ByRoute {
 		route = name
 	}
-	g := s.grant(route)
+	g, ratio := s.grant(route)
 	if g == nil {
 		return allowance, excess
 	}
-	a := g.Ratio * float64(originals)
+	a := ratio.Ratio * float64(originals)
 	if g.Route != "" {
-		a += g.FloorPerSecond * float64(g.Clients) * seconds
+		a += ratio.FloorPerSecond * float64(ratio.Clients) * seconds
 	}
 	return aggregate.Number(a), aggregate.Number(float64(repeats) - a)
 }
@@ -307,8 +312,8 @@ func (s *Snapshot) question(q *Question) questionAnswer {
 		KeyHash: hex.EncodeToString(q.KeyHash[:]), Dependency: q.Dependency, Route: q.Route, Originator: q.Originator,
 		Peers: append([]string{}, q.Peers...), First: instant(q.First), Last: instant(q.Last), Arrivals: q.Arrivals, Live: q.Live,
 	}
-	if g := s.grant(q.Route); g != nil && q.Arrivals > 0 {
-		a.Excess = aggregate.Number(float64(q.Arrivals-1) - g.Ratio)
+	if g, ratio := s.grant(q.Route); g != nil && q.Arrivals > 0 {
+		a.Excess = aggregate.Number(float64(q.Arrivals-1) - ratio.Ratio)
 	}
 	return a
 }

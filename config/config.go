@@ -192,17 +192,32 @@ type Ledger struct {
 
 // Budget is the retry budget that the dependency grants.
 type Budget struct {
-	// Model is ratio, concurrency, rate or tokens. Default ratio, the only one
-	// there is yet.
+	// Model is ratio (Linkerd, Finagle), concurrency (Envoy), rate (SRE book) or
+	// tokens (gRPC, AWS). Default ratio. docs/budgets.md says what each is.
 	Model string `yaml:"model"`
-	// Ratio is the allowed repeats per original, 0 to 1. Default 0.2.
+	// Ratio is the allowed repeats per original, or, for concurrency, the share of
+	// repeats among all in flight, 0 to 1. Default 0.2.
 	Ratio float64 `yaml:"ratio"`
 	// FloorPerSecond is the repeats a second allowed to each of Clients whatever
 	// the traffic, 0 or more. Default 0: granted at the target it would be
 	// multiplied by nobody knows how many clients.
 	FloorPerSecond float64 `yaml:"floor_per_second"`
+	// MinConcurrent is the repeats in flight that concurrency allows each of Clients
+	// in any case, 0 or more. Default 3.
+	MinConcurrent float64 `yaml:"min_concurrent"`
+	// PerMinute is the repeats a minute that rate allows each of Clients, 0 or more.
+	// Default 60.
+	PerMinute float64 `yaml:"per_minute"`
+	// Tokens is whose bucket tokens is: grpc or aws. Default grpc.
+	Tokens string `yaml:"tokens"`
+	// MaxTokens is what the bucket of each of Clients holds: 0 for what its authors
+	// say (10 for grpc, 500 for aws), or 5 to 1e6. Default 0.
+	MaxTokens float64 `yaml:"max_tokens"`
+	// TokenRatio is what a success gives back: 0 for what its authors say (0.1 for
+	// grpc, 1 for aws), or 0.001 to 1000. Default 0.
+	TokenRatio float64 `yaml:"token_ratio"`
 	// Window is the budget's sliding window, whole seconds, 1s to 10m. Default
-	// 10s. Ticks are whole seconds, a part of one cannot be counted.
+	// 10s, and 1m for rate. Ticks are whole seconds, a part of one cannot be counted.
 	Window time.Duration `yaml:"window"`
 	// Low is the consumed share from which the state is low, above 0 and at most
 	// 1. Default 0.5.
@@ -219,19 +234,45 @@ type Budget struct {
 	// MinArrivals is the number of arrivals below which a window has no state, 0
 	// or more. Default 20: one retry among two arrivals is no exhausted budget.
 	MinArrivals int `yaml:"min_arrivals"`
-	// Clients is the number of clients that each get FloorPerSecond, 1 or more.
-	// Default 1.
+	// Clients is the number of clients (proxies, processes) that each have a budget
+	// by themselves, 1 or more: FloorPerSecond, MinConcurrent, PerMinute and
+	// MaxTokens are for each. Default 1.
 	Clients int `yaml:"clients"`
 	// Routes are budgets of single routes, beside the dependency's. Default:
 	// none. A gateway-wide budget lets one route spend everyone's allowance.
 	Routes map[string]RouteBudget `yaml:"routes"`
 }
 
-// RouteBudget is the budget of one route. What it leaves out is as in Budget.
+// RouteBudget is the budget of one route. What it leaves out is as in Budget, whose
+// keys of the same names these are.
 type RouteBudget struct {
+	Model          string  `yaml:"model"`
 	Ratio          float64 `yaml:"ratio"`
 	FloorPerSecond float64 `yaml:"floor_per_second"`
+	MinConcurrent  float64 `yaml:"min_concurrent"`
+	PerMinute      float64 `yaml:"per_minute"`
+	Tokens         string  `yaml:"tokens"`
+	MaxTokens      float64 `yaml:"max_tokens"`
+	TokenRatio     float64 `yaml:"token_ratio"`
 	Clients        int     `yaml:"clients"`
+}
+
+// Own is the dependency's own budget, as that of a route.
+func (b *Budget) Own() RouteBudget {
+	var own RouteBudget
+	b.inherit(&own, func(string) bool { return true })
+	return own
+}
+
+// inherit gives a route what it has of the keys that wanted names.
+func (b *Budget) inherit(route *RouteBudget, wanted func(key string) bool) {
+	from, to := reflect.ValueOf(b).Elem(), reflect.ValueOf(route).Elem()
+	keys := keysOf(from.Type())
+	for key, i := range keysOf(to.Type()) {
+		if wanted(key) {
+			to.Field(i).Set(from.Field(keys[key]))
+		}
+	}
 }
 
 // Store is where rows rest. Exactly one of SQLite and ClickHouse is set.
@@ -313,6 +354,9 @@ func Default() Config {
 		Budget: Budget{
 			Model:            "ratio",
 			Ratio:            0.2,
+			MinConcurrent:    3,
+			PerMinute:        60,
+			Tokens:           "grpc",
 			Window:           10 * time.Second,
 			Low:              0.5,
 			CoverageFloor:    0.85,
@@ -370,17 +414,15 @@ func (c *Config) settle(dir string) {
 	if _, ok := c.written["store.sqlite"]; !ok && c.Store.ClickHouse != nil {
 		c.Store.SQLite = ""
 	}
+	if _, ok := c.written["budget.window"]; !ok && c.Budget.Model == "rate" {
+		c.Budget.Window = time.Minute
+	}
 	for route, b := range c.Budget.Routes {
 		at := keyed("budget.routes", route)
-		if _, ok := c.written[at+".ratio"]; !ok {
-			b.Ratio = c.Budget.Ratio
-		}
-		if _, ok := c.written[at+".floor_per_second"]; !ok {
-			b.FloorPerSecond = c.Budget.FloorPerSecond
-		}
-		if _, ok := c.written[at+".clients"]; !ok {
-			b.Clients = c.Budget.Clients
-		}
+		c.Budget.inherit(&b, func(key string) bool {
+			_, ok := c.written[at+"."+key]
+			return !ok
+		})
 		c.Budget.Routes[route] = b
 	}
 	resolvePaths(reflect.ValueOf(c).Elem(), dir)

@@ -292,6 +292,12 @@ func TestWarnings(t *testing.T) {
 		{"lifetime", file + "keys: {originators: o.yaml, lifetime: 1m}\n", "keys.lifetime: 1m is below the horizon of 2m"},
 		{"raw", file + "keys: {originators: o.yaml, raw: true}\n", "keys.raw: "},
 		{"chosen", quiet + "declared: {chosen: 2}\n", "declared.chosen: 2 while budget.ratio 0.2 is exhausted at 1.2"},
+		{"chosen under Envoy's", quiet + "budget: {model: concurrency}\ndeclared: {chosen: 1.25}\n", ""},
+		{"chosen above Envoy's", quiet + "budget: {model: concurrency}\ndeclared: {chosen: 1.3}\n", "declared.chosen: 1.3 while budget.ratio 0.2 is exhausted at 1.25"},
+		{"chosen under a rate", quiet + "budget: {model: rate}\ndeclared: {chosen: 2}\n", ""},
+		{"idle key", quiet + "budget: {model: rate, ratio: 0.3}\n", "a.yaml:3: budget.ratio: the model rate does not use it"},
+		{"idle key of a route", quiet + "budget: {ratio: 0.3, routes: {GET /a: {model: rate, min_concurrent: 1}}}\n", "budget.routes[\"GET /a\"].min_concurrent: the model rate does not use it"},
+		{"a key for a route", quiet + "budget: {per_minute: 30, routes: {GET /a: {model: rate}}}\n", ""},
 		{"coverage", quiet + "budget: {coverage_expected: 0.05}\n", "budget.coverage_expected: "},
 		{"salt", quiet + "store: {clickhouse: {addr: [\"a:1\"]}}\n", "keys.salt_file: none with a shared store"},
 		{"insecure", quiet + "api: {insecure: true, listen: \"0.0.0.0:1\"}\n", "api.insecure: "},
@@ -412,5 +418,34 @@ func TestDeepNesting(t *testing.T) {
 		} else if len(err.Error()) > 1000 {
 			t.Errorf("error of %d bytes", len(err.Error()))
 		}
+	}
+}
+
+// Budgets have their authors' defaults, and a route has what it leaves out from the
+// dependency's.
+func TestBudgetDefaults(t *testing.T) {
+	c, err := Parse("a.yaml", []byte("budget: {model: rate, clients: 4, routes: {GET /a: {model: tokens, max_tokens: 50}, GET /b: {per_minute: 6}}}\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := c.Budget
+	if b.Window != time.Minute || b.PerMinute != 60 || b.MinConcurrent != 3 || b.Tokens != "grpc" {
+		t.Errorf("%+v", b)
+	}
+	own := b.Own()
+	if own.Model != "rate" || own.PerMinute != 60 || own.Clients != 4 || own.Ratio != 0.2 {
+		t.Errorf("own: %+v", own)
+	}
+	a, of := own, own
+	a.Model, a.MaxTokens = "tokens", 50
+	of.PerMinute = 6
+	if b.Routes["GET /a"] != a || b.Routes["GET /b"] != of {
+		t.Errorf("routes: %+v", b.Routes)
+	}
+	if c, err = Parse("a.yaml", []byte("budget: {model: rate, window: 10s}\n"), nil); err != nil || c.Budget.Window != 10*time.Second {
+		t.Errorf("a window that is written: %v %v", c.Budget.Window, err)
+	}
+	if c, err = Parse("a.yaml", []byte("budget: {routes: {GET /a: {model: rate}}}\n"), nil); err != nil || c.Budget.Window != 10*time.Second {
+		t.Errorf("the window is the dependency's: %v %v", c.Budget.Window, err)
 	}
 }

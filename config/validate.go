@@ -113,7 +113,7 @@ func (c *Config) faults() []fault {
 	c.checkRouting(k)
 	c.checkTimes(k)
 	c.checkKeys(k)
-	c.checkBudget(k)
+	c.Budget.check(k)
 	c.Declared.check(k, "declared")
 	c.checkStore(k)
 	c.checkEnds(k)
@@ -274,44 +274,6 @@ func (c *Config) checkKeys(k *checks) {
 	}
 	k.between("keys.verify_per_second", c.Keys.VerifyPerSecond, 1, math.MaxInt)
 	k.between("ledger.max_live_questions", c.Ledger.MaxLiveQuestions, 1, math.MaxInt)
-}
-
-func (c *Config) checkBudget(k *checks) {
-	b := &c.Budget
-	switch b.Model {
-	case "ratio":
-	case "concurrency", "rate", "tokens":
-		k.add("budget.model", "found %q: this model is not there yet, want ratio", b.Model)
-	default:
-		k.oneOf("budget.model", b.Model, "ratio", "concurrency", "rate", "tokens")
-	}
-	k.share("budget.ratio", b.Ratio)
-	k.rate("budget.floor_per_second", b.FloorPerSecond)
-	if b.Window < time.Second || b.Window > 10*time.Minute || b.Window%time.Second != 0 {
-		k.add("budget.window", "found %s: want whole seconds from 1s to 10m", formatDuration(b.Window))
-	}
-	k.share("budget.low", b.Low)
-	if b.Low == 0 {
-		k.add("budget.low", "found 0: want a ratio above 0, or every state would be low")
-	}
-	k.share("budget.coverage_floor", b.CoverageFloor)
-	k.share("budget.coverage_expected", b.CoverageExpected)
-	k.share("budget.visibility_floor", b.VisibilityFloor)
-	k.between("budget.min_arrivals", b.MinArrivals, 0, math.MaxInt)
-	k.between("budget.clients", b.Clients, 1, math.MaxInt)
-	for _, route := range sortedKeys(b.Routes) {
-		at, r := keyed("budget.routes", route), b.Routes[route]
-		// An inherited value's fault has been told once.
-		if r.Ratio != b.Ratio {
-			k.share(at+".ratio", r.Ratio)
-		}
-		if r.FloorPerSecond != b.FloorPerSecond {
-			k.rate(at+".floor_per_second", r.FloorPerSecond)
-		}
-		if r.Clients != b.Clients {
-			k.between(at+".clients", r.Clients, 1, math.MaxInt)
-		}
-	}
 }
 
 // resolutions are the row families of the store, finest first.

@@ -47,12 +47,7 @@ func (c *Config) Warnings() []string {
 			formatDuration(c.Time.MaxFuture), formatDuration(left))
 	}
 	c.warnKeys(warn)
-	if c.Budget.CoverageExpected < c.Budget.CoverageFloor {
-		warn("budget.coverage_expected", "below coverage_floor: the state is blind before the alert fires")
-	}
-	if b := c.Budget.Ratio; c.Declared.Chosen > 1+b+1e-9 {
-		warn("declared.chosen", "%v while budget.ratio %v is exhausted at %v", c.Declared.Chosen, b, 1+b)
-	}
+	c.warnBudget(warn)
 	if c.Store.ClickHouse != nil && c.Keys.SaltFile == "" {
 		warn("keys.salt_file", "none with a shared store: each instance would hash the same key differently")
 	}

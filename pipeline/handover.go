@@ -390,11 +390,12 @@ func (s *scope) cut(p *livePart, b *ingest.Batch) []*ingest.Batch {
 }
 
 // SetBudgets changes the retry budgets, of which counting does not depend.
-func (l *Live) SetBudgets(all budget.Ratio, routes map[string]*budget.Ratio) {
+func (l *Live) SetBudgets(all budget.Model, routes map[string]*budget.Model) {
 	l.picturing.Lock()
 	defer l.picturing.Unlock()
 	l.mu.Lock()
 	l.cfg.Budget, l.cfg.RouteBudgets = all, routes
+	l.gauges = map[routeName]*gauge{} // what was read of others is no peak of these
 	keep := l.keepSeconds()
 	l.mu.Unlock()
 	for _, s := range l.all() {

@@ -76,9 +76,9 @@ type LivePart struct {
 type LiveBudget struct {
 	Route    string
 	From, To int64
+	Model    string
 	budget.Reading
 	Some       bool    // there is a reading
-	High       float64 // consumed, had every unattributable arrival been a repeat
 	ExhaustsIn float64 // seconds at the present slope; 0: that cannot be said
 	Peak       float64
 	Exhausted  int64 // the first second with consumed ≥ 1; 0: never
@@ -91,25 +91,26 @@ type gauge struct {
 }
 
 // read takes the reading of a window that ends before second to; first is the
-// first second with a record. seconds are the counts of each up to there.
-func (g *gauge) read(m *budget.Ratio, sums aggregate.Totals, bits int, seconds []budget.Counts, first, to int64) LiveBudget {
-	b := LiveBudget{From: to - int64(m.Window), To: to, Peak: g.peak, Exhausted: g.exhausted}
+// first second with a record. seconds are the counts of each up to there. A bucket is
+// taken to have been full before them: longer ago than live windows reach, it is not
+// known.
+func (g *gauge) read(m *budget.Model, sums *aggregate.Sums, bits int, seconds []budget.Counts, first, to int64) LiveBudget {
+	b := LiveBudget{Model: m.Name(), From: to - int64(m.Window), To: to, Peak: g.peak, Exhausted: g.exhausted}
 	if b.From < first {
 		return b
-	}
-	if b.Reading, b.Some = m.Read(sums.Budget()); !b.Some || vague(sums, bits) {
-		b.Some = false
-		return b
-	}
-	if b.Allowance > 0 {
-		b.High = (b.Spent + float64(sums.Unattributable.Total)) / b.Allowance
-	} else {
-		b.High = math.NaN()
 	}
 	if known := to - first; int64(len(seconds)) > known {
 		seconds = seconds[int64(len(seconds))-known:]
 	}
-	b.ExhaustsIn, _ = m.ExhaustsIn(seconds)
+	var held budget.Bucket
+	for i := range seconds {
+		held = m.Fill(held, seconds[i])
+	}
+	if b.Reading, b.Some = m.Read(sums.Budget(), held); !b.Some || vague(sums.Totals(), bits) {
+		b.Some = false
+		return b
+	}
+	b.ExhaustsIn, _ = m.ExhaustsIn(seconds, held)
 	if b.Consumed > g.peak {
 		g.peak = b.Consumed
 	}
@@ -258,10 +259,10 @@ func (l *Live) Picture() *Picture {
 			})
 		}
 		if x := spent[name]; x != nil {
-			d.Budgets = append(d.Budgets, l.gauge(name, "").read(&l.cfg.Budget, x.total.Totals(), p.SampleBits, seconds[routeName{name, ""}], x.first, x.to))
+			d.Budgets = append(d.Budgets, l.gauge(name, "").read(&l.cfg.Budget, &x.total, p.SampleBits, seconds[routeName{name, ""}], x.first, x.to))
 			for _, route := range sortedKeys(l.cfg.RouteBudgets) {
 				if s := x.routes[route]; s != nil {
-					b := l.gauge(name, route).read(l.cfg.RouteBudgets[route], s.Totals(), p.SampleBits, seconds[routeName{name, route}], x.first, x.to)
+					b := l.gauge(name, route).read(l.cfg.RouteBudgets[route], s, p.SampleBits, seconds[routeName{name, route}], x.first, x.to)
 					b.Route = route
 					d.Budgets = append(d.Budgets, b)
 				}
@@ -279,7 +280,7 @@ func (l *Live) Picture() *Picture {
 // addSeconds adds what budgets are read from of the last seconds of a scope's
 // windows, each by itself.
 func (l *Live) addSeconds(all map[routeName][]budget.Counts, w *windows, n *names) {
-	length := l.cfg.Budget.RiseSeconds()
+	length := l.budgetSeconds()
 	at := func(k routeName, i int) *budget.Counts {
 		if all[k] == nil {
 			all[k] = make([]budget.Counts, length)
@@ -296,8 +297,7 @@ func (l *Live) addSeconds(all map[routeName][]budget.Counts, w *windows, n *name
 				continue
 			}
 			dep, name := n.Route(uint16(route))
-			t := s.Totals()
-			c := t.Budget()
+			c := s.Budget()
 			at(routeName{dep, ""}, i).Add(c)
 			if l.cfg.RouteBudgets[name] != nil {
 				at(routeName{dep, name}, i).Add(c)

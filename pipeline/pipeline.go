@@ -90,9 +90,9 @@ type Config struct {
 	MaxFuture      time.Duration
 	// Now is the wall clock of the run, by which records are from the future.
 	Now    time.Time
-	Budget budget.Ratio
-	// RouteBudgets are those of single routes.
-	RouteBudgets map[string]*budget.Ratio
+	Budget budget.Model
+	// RouteBudgets are those of single routes, with the window of Budget.
+	RouteBudgets map[string]*budget.Model
 	// Salt keys the hashes under which question keys are shown.
 	Salt []byte
 	// Worst is how many of the worst questions a report names.
@@ -105,6 +105,15 @@ type Config struct {
 	Reading string
 
 	block int // size of the blocks that are decoded at once; 0 is blockSize
+}
+
+// onlyRepeats says that no budget is read from anything but the number of repeats.
+func (c *Config) onlyRepeats() bool {
+	yes := c.Budget.Repeats()
+	for _, m := range c.RouteBudgets {
+		yes = yes && m.Repeats()
+	}
+	return yes
 }
 
 // Source says how the records of one source are read.

@@ -203,6 +203,7 @@ func (r *replayer) prepare() error {
 		Horizon: int64(c.Horizon), Lateness: int64(c.Lateness), Views: aggregate.SummaryViews(), EndAtLast: true,
 		Worst: c.Worst, KeyHash: KeyHasher(c.Salt),
 	}
+	ledger.Fared = !c.onlyRepeats()
 	s, extra := newShared(c, ledger)
 	for _, p := range r.files {
 		s.sources = append(s.sources, p.source)

@@ -44,7 +44,7 @@ func testConfig(t testing.TB) Config {
 		Refused: []int{429, 503},
 		Horizon: 2 * time.Minute, Lateness: 2 * time.Minute, MaxFuture: time.Minute,
 		Now:    noon.Add(24 * time.Hour),
-		Budget: budget.DefaultRatio(), Salt: []byte("salt of tests"), Worst: 20, Parallel: 2,
+		Budget: budget.DefaultModel(budget.DefaultRatio()), Salt: []byte("salt of tests"), Worst: 20, Parallel: 2,
 	}
 }
 

@@ -36,6 +36,19 @@ func (l *Live) keepSeconds() int64 {
 	return max(longestWindow, int64(l.cfg.Budget.RiseSeconds()))
 }
 
+// budgetSeconds is how many of them budgets look at: all of them for what a bucket
+// holds.
+func (l *Live) budgetSeconds() int {
+	holds := l.cfg.Budget.Holds()
+	for _, m := range l.cfg.RouteBudgets {
+		holds = holds || m.Holds()
+	}
+	if holds {
+		return int(l.keepSeconds())
+	}
+	return l.cfg.Budget.RiseSeconds()
+}
+
 func newWindows(keep int64) *windows {
 	return &windows{head: noTick, keep: keep, seconds: map[int64]*liveSecond{}, sources: map[int]*SourceCounts{}}
 }

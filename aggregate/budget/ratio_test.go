@@ -7,7 +7,7 @@ import (
 )
 
 func TestReadingStates(t *testing.T) {
-	m := DefaultRatio()
+	m := DefaultModel(DefaultRatio())
 	for _, c := range []struct {
 		name     string
 		c        Counts
@@ -15,24 +15,24 @@ func TestReadingStates(t *testing.T) {
 		state    State
 		ok       bool
 	}{
-		{"honest", Counts{100, 100, 100, 0}, 0, OK, true},
-		{"under half", Counts{109, 109, 100, 9}, 0.45, OK, true},
-		{"half", Counts{110, 110, 100, 10}, 0.5, Low, true},
-		{"all of it", Counts{120, 120, 100, 20}, 1, Exhausted, true},
-		{"storm", Counts{300, 300, 100, 200}, 10, Exhausted, true},
-		{"storm that cannot be believed", Counts{300, 254, 100, 200}, 10, Blind, true},
-		{"at the coverage floor", Counts{300, 255, 100, 200}, 10, Exhausted, true},
-		{"too few", Counts{19, 19, 1, 18}, 0, "", false},
-		{"nothing allowed, nothing spent", Counts{20, 20, 0, 0}, 0, OK, true},
-		{"nothing allowed", Counts{20, 20, 0, 20}, math.NaN(), Exhausted, true},
+		{"honest", Counts{Arrivals: 100, Verified: 100, Originals: 100, Repeats: 0}, 0, OK, true},
+		{"under half", Counts{Arrivals: 109, Verified: 109, Originals: 100, Repeats: 9}, 0.45, OK, true},
+		{"half", Counts{Arrivals: 110, Verified: 110, Originals: 100, Repeats: 10}, 0.5, Low, true},
+		{"all of it", Counts{Arrivals: 120, Verified: 120, Originals: 100, Repeats: 20}, 1, Exhausted, true},
+		{"storm", Counts{Arrivals: 300, Verified: 300, Originals: 100, Repeats: 200}, 10, Exhausted, true},
+		{"storm that cannot be believed", Counts{Arrivals: 300, Verified: 254, Originals: 100, Repeats: 200}, 10, Blind, true},
+		{"at the coverage floor", Counts{Arrivals: 300, Verified: 255, Originals: 100, Repeats: 200}, 10, Exhausted, true},
+		{"too few", Counts{Arrivals: 19, Verified: 19, Originals: 1, Repeats: 18}, 0, "", false},
+		{"nothing allowed, nothing spent", Counts{Arrivals: 20, Verified: 20, Originals: 0, Repeats: 0}, 0, OK, true},
+		{"nothing allowed", Counts{Arrivals: 20, Verified: 20, Originals: 0, Repeats: 20}, math.NaN(), Exhausted, true},
 	} {
-		r, ok := m.Read(c.c)
+		r, ok := m.Read(c.c, Bucket{})
 		if ok != c.ok || r.State != c.state || !(r.Consumed == c.consumed || math.IsNaN(r.Consumed) && math.IsNaN(c.consumed)) {
 			t.Errorf("%s: %+v %v", c.name, r, ok)
 		}
 	}
-	m.FloorPerSecond, m.Clients = 10, 3
-	if r, _ := m.Read(Counts{120, 120, 100, 20}); r.Allowance != 20+10*10*3 {
+	m.Grant = Ratio{Ratio: 0.2, FloorPerSecond: 10, Clients: 3}
+	if r, _ := m.Read(Counts{Arrivals: 120, Verified: 120, Originals: 100, Repeats: 20}, Bucket{}); r.Allowance != 20+10*10*3 {
 		t.Errorf("floor: allowance %v", r.Allowance)
 	}
 }
@@ -41,7 +41,7 @@ func TestReadingStates(t *testing.T) {
 func TestTrackerEqualsRecount(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		m := DefaultRatio()
+		m := DefaultModel(DefaultRatio())
 		m.Window = 1 + r.IntN(12)
 		m.MinArrivals = r.IntN(30)
 		log := map[int64]Counts{}
@@ -66,7 +66,7 @@ func TestTrackerEqualsRecount(t *testing.T) {
 			for s := end - int64(m.Window); s < end; s++ {
 				sum.Add(log[s])
 			}
-			want, ok := m.Read(sum)
+			want, ok := m.Read(sum, Bucket{})
 			got, had := seen[end]
 			if sum.Arrivals == 0 && m.MinArrivals == 0 {
 				continue // an empty window says nothing; whether it is read does not matter

@@ -25,18 +25,22 @@ const (
 )
 
 // RiseSeconds is how many seconds ExhaustsIn looks at. It can do with fewer.
-func (m *Ratio) RiseSeconds() int { return m.Window + maxBlocks*blockSeconds }
+func (m *Model) RiseSeconds() int { return m.Window + maxBlocks*blockSeconds }
 
 // ExhaustsIn is in how many seconds the budget is exhausted at the present slope; ok
 // is false where it is exhausted, its consumption does not rise, or that is too far
 // ahead to be said. seconds are the newest ones, from the oldest on; the last may be
-// incomplete.
-func (m *Ratio) ExhaustsIn(seconds []Counts) (in float64, ok bool) {
+// incomplete. b is the bucket at their end.
+func (m *Model) ExhaustsIn(seconds []Counts, b Bucket) (in float64, ok bool) {
 	if len(seconds) < m.Window+slowSeconds {
 		return 0, false
 	}
 	now := m.consumed(seconds[len(seconds)-m.Window:])
-	noise := m.noise(seconds, now)
+	beyond := now
+	if m.Holds() {
+		now, beyond = consumed(b.Spent, m.allowance(Counts{}, 1)), 0
+	}
+	noise := m.noise(seconds, beyond)
 	slope, sigmas := m.rise(seconds, now, noise, steepSeconds)
 	if sigmas < riseSigmas && sigmas > -1 {
 		slope, sigmas = m.rise(seconds, now, noise, slowSeconds)
@@ -53,16 +57,19 @@ func (m *Ratio) ExhaustsIn(seconds []Counts) (in float64, ok bool) {
 
 // rise is by how much more is consumed each second than so many seconds ago, and
 // how many standard deviations that is.
-func (m *Ratio) rise(seconds []Counts, now, noise float64, span int) (slope, sigmas float64) {
+func (m *Model) rise(seconds []Counts, now, noise float64, span int) (slope, sigmas float64) {
+	if m.Holds() { // what was spent since is what is spent more
+		came := sumOf(seconds[len(seconds)-span:])
+		spent := m.spent(came, span)
+		sigma := math.Sqrt(max(m.variance(came, span), noise*noise*float64(span)/blockSeconds))
+		return spent / float64(span) / m.allowance(came, span), spent / sigma
+	}
 	then := seconds[len(seconds)-span-m.Window : len(seconds)-span]
 	rise := now - m.consumed(then)
 	// The seconds that are in one of the two windows alone.
 	differ := min(span, m.Window)
 	came, went := seconds[len(seconds)-differ:], then[:differ]
-	var single float64 // variance, if each repeat came by itself
-	for i := range came {
-		single += float64(came[i].Repeats + went[i].Repeats)
-	}
+	single := m.variance(sumOf(came), m.Window) + m.variance(sumOf(went), m.Window)
 	sigma := math.Sqrt(max(single, noise*noise*float64(differ)/blockSeconds))
 	allowance := m.allowance(sumOf(seconds[len(seconds)-m.Window:]), m.Window)
 	return rise / float64(span), rise * allowance / sigma
@@ -72,13 +79,14 @@ func (m *Ratio) rise(seconds []Counts, now, noise float64, span int) (slope, sig
 // what they spend beyond their share of what is consumed. It is the median one, and
 // counted from the median difference: a rise is neither noise while it is short nor
 // when it is long.
-func (m *Ratio) noise(seconds []Counts, consumed float64) float64 {
+func (m *Model) noise(seconds []Counts, consumed float64) float64 {
 	var differences []float64
 	last := math.NaN()
 	for n := 0; n < maxBlocks && len(seconds) >= blockSeconds; n++ {
 		var block Counts
 		seconds, block = seconds[:len(seconds)-blockSeconds], sumOf(seconds[len(seconds)-blockSeconds:])
-		beyond := float64(block.Repeats) - consumed*m.allowance(block, blockSeconds)
+		// Of a mean over a window, a block is a part.
+		beyond := m.part(m.spent(block, blockSeconds) - consumed*m.allowance(block, blockSeconds))
 		if n > 0 {
 			differences = append(differences, last-beyond)
 		}
@@ -91,15 +99,23 @@ func (m *Ratio) noise(seconds []Counts, consumed float64) float64 {
 	return 1.4826 * median(differences) // of a normal distribution
 }
 
+// part is what a block of seconds adds to the window's figure, where that is a mean.
+func (m *Model) part(v float64) float64 {
+	if _, mean := m.Grant.(Concurrency); mean {
+		return v * blockSeconds / float64(m.Window)
+	}
+	return v
+}
+
 func median(list []float64) float64 {
 	slices.Sort(list)
 	return (list[(len(list)-1)/2] + list[len(list)/2]) / 2
 }
 
 // consumed is the share that some seconds consume of what they allow.
-func (m *Ratio) consumed(seconds []Counts) float64 {
+func (m *Model) consumed(seconds []Counts) float64 {
 	sum := sumOf(seconds)
-	return float64(sum.Repeats) / m.allowance(sum, len(seconds))
+	return m.spent(sum, len(seconds)) / m.allowance(sum, len(seconds))
 }
 
 func sumOf(seconds []Counts) (sum Counts) {

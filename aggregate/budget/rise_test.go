@@ -44,11 +44,11 @@ func (s *stream) run(seconds int, failing func(second int) float64) {
 }
 
 // share is how many of the looks after each second say when the budget is exhausted.
-func (s *stream) share(m *Ratio) float64 {
+func (s *stream) share(m *Model) float64 {
 	looks, said := 0, 0
 	for at := m.RiseSeconds(); at <= len(s.seconds); at++ {
 		looks++
-		if _, ok := m.ExhaustsIn(s.seconds[:at]); ok {
+		if _, ok := m.ExhaustsIn(s.seconds[:at], Bucket{}); ok {
 			said++
 		}
 	}
@@ -61,7 +61,7 @@ func TestACalmStreamExhaustsNothing(t *testing.T) {
 			for _, tries := range []int{2, 9} {
 				for _, failing := range []float64{0.01, 0.05, 0.15} {
 					for _, waves := range []bool{false, true} {
-						m := DefaultRatio()
+						m := DefaultModel(DefaultRatio())
 						m.Window = window
 						r := rand.New(rand.NewPCG(uint64(window*1000+tries), math.Float64bits(rate+failing)))
 						s := &stream{r: r, rate: rate, tries: tries}
@@ -93,7 +93,7 @@ func TestARampExhausts(t *testing.T) {
 		{100, 15, 9, 4}, {1000, 15, 6, 5}, {100, 40, 16, 4}, {1000, 40, 9, 15}, {1000, 120, 18, 45},
 	} {
 		for seed := range uint64(20) {
-			m := DefaultRatio()
+			m := DefaultModel(DefaultRatio())
 			s := &stream{r: rand.New(rand.NewPCG(seed, math.Float64bits(c.rate))), rate: c.rate, tries: 4}
 			const calm = 60
 			s.run(calm, func(int) float64 { return 0.02 })
@@ -102,12 +102,12 @@ func TestARampExhausts(t *testing.T) {
 			for m.consumed(s.seconds[end-m.Window:end]) < 1 {
 				end++
 			}
-			if in, ok := m.ExhaustsIn(s.seconds[:end]); ok {
+			if in, ok := m.ExhaustsIn(s.seconds[:end], Bucket{}); ok {
 				t.Errorf("%+v: what is exhausted will be so in %v s", c, in)
 			}
 			said := false
 			for at := calm; at < end; at++ {
-				in, ok := m.ExhaustsIn(s.seconds[:at])
+				in, ok := m.ExhaustsIn(s.seconds[:at], Bucket{})
 				said = said || ok && at <= calm+c.within
 				if left := float64(end - at); left <= float64(c.right) && (!ok || in < left/2.5-2 || in > 2.5*left+2) {
 					t.Errorf("%+v, seed %d: %v s before the end it is said to be in %v s, %v", c, seed, left, in, ok)
@@ -121,7 +121,7 @@ func TestARampExhausts(t *testing.T) {
 }
 
 func TestWhatCannotBeSaid(t *testing.T) {
-	m := DefaultRatio()
+	m := DefaultModel(DefaultRatio())
 	flat := func(repeats ...uint64) (out []Counts) {
 		for _, r := range repeats {
 			out = append(out, Counts{Originals: 1000, Repeats: r})
@@ -133,7 +133,7 @@ func TestWhatCannotBeSaid(t *testing.T) {
 		long[i] = 10
 	}
 	step := append(append([]uint64{}, long...), 100, 100, 100, 100, 100)
-	if in, ok := m.ExhaustsIn(flat(step...)); !ok || math.Abs(in-16.11) > 0.01 { // 0.275 is consumed, and 0.045 more each second
+	if in, ok := m.ExhaustsIn(flat(step...), Bucket{}); !ok || math.Abs(in-16.11) > 0.01 { // 0.275 is consumed, and 0.045 more each second
 		t.Errorf("a step to 0.5 exhausts in %v, %v", in, ok)
 	}
 	many := func(repeats uint64, seconds int) []Counts {
@@ -148,7 +148,7 @@ func TestWhatCannotBeSaid(t *testing.T) {
 		"no originals":  make([]Counts, 40),
 		"far ahead":     append(many(1e6, 40), many(1.004e6, 5)...),
 	} {
-		if in, ok := m.ExhaustsIn(seconds); ok || in != 0 {
+		if in, ok := m.ExhaustsIn(seconds, Bucket{}); ok || in != 0 {
 			t.Errorf("%s: exhausted in %v", name, in)
 		}
 	}

@@ -1,13 +1,14 @@
 package budget
 
-// Tracker slides a Ratio budget over the seconds of a log and keeps its peak.
+// Tracker slides a budget over the seconds of a log and keeps its peak.
 type Tracker struct {
-	model *Ratio
+	model *Model
 	from  int64 // the first tick: no window reaches before it
 	ring  []Counts
 	sum   Counts
 	next  int64 // the second to be read next
 	begun bool
+	held  Bucket // at the end of the second before next
 
 	// Peak is the reading of the first window with the most consumed, and
 	// PeakEnd the end of that window; Some says that there was a reading.
@@ -23,7 +24,7 @@ type Tracker struct {
 }
 
 // NewTracker returns a tracker of a log whose first tick is from.
-func NewTracker(m *Ratio, from int64) *Tracker {
+func NewTracker(m *Model, from int64) *Tracker {
 	return &Tracker{model: m, from: from, ring: make([]Counts, m.Window)}
 }
 
@@ -34,6 +35,7 @@ func (t *Tracker) Feed(second int64, c Counts) {
 	t.begun = true
 	t.slot(second).Add(c)
 	t.sum.Add(c)
+	t.held = t.model.Fill(t.held, c)
 	t.read()
 }
 
@@ -63,7 +65,7 @@ func (t *Tracker) read() {
 	w := int64(len(t.ring))
 	end, begin := t.next+1, t.next+1-w
 	if begin >= t.from {
-		if r, ok := t.model.Read(t.sum); ok {
+		if r, ok := t.model.Read(t.sum, t.held); ok {
 			t.keep(end, r)
 		}
 	}

@@ -168,8 +168,14 @@ func budgetLine(m *aggregate.Measure) string {
 	if b.State == nil {
 		return "Retry budget: it could not be read, for want of a full window with enough arrivals and an allowance."
 	}
-	s := fmt.Sprintf("Retry budget (%s): %s spent at its peak, %s repeats of %s allowed in a window", b.Model,
-		show(b.PeakConsumed, percent), show(b.Spent, number), show(b.Allowance, number))
+	of := "%s repeats of %s allowed in a window"
+	switch b.Model {
+	case "concurrency":
+		of = "%s repeats in flight of %s allowed, in the mean of a window"
+	case "tokens":
+		of = "%s tokens of %s that may be spent"
+	}
+	s := fmt.Sprintf("Retry budget (%s): %s spent at its peak, "+of, b.Model, show(b.PeakConsumed, percent), show(b.Spent, number), show(b.Allowance, number))
 	if b.ExhaustedAt != nil {
 		s += "; first exhausted " + moment(*b.ExhaustedAt)
 	} else {

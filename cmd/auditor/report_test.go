@@ -77,7 +77,7 @@ func (l *testLog) report() *aggregate.Report {
 	}
 	var out aggregate.Output
 	ledger.Finish(&out)
-	model := budget.DefaultRatio()
+	model := budget.DefaultModel(budget.DefaultRatio())
 	s := aggregate.NewSummary(&l.names, &model, nil)
 	for _, x := range out.Seconds {
 		s.AddSecond(ledger.Stats().First, x)

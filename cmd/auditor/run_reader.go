@@ -11,6 +11,7 @@ import (
 
 	"github.com/targetside/auditor/aggregate"
 	"github.com/targetside/auditor/api"
+	"github.com/targetside/auditor/config"
 	"github.com/targetside/auditor/pipeline"
 )
 
@@ -207,7 +208,7 @@ func showBudgets(in []pipeline.LiveBudget) (out []api.Budget) {
 }
 
 func showBudget(b *pipeline.LiveBudget) api.Budget {
-	out := api.Budget{Route: b.Route, Model: "ratio", From: tickTime(b.From), To: tickTime(b.To)}
+	out := api.Budget{Route: b.Route, Model: b.Model, From: tickTime(b.From), To: tickTime(b.To)}
 	if b.Some {
 		out.Allowance, out.Spent, out.Consumed = aggregate.Number(b.Allowance), aggregate.Number(b.Spent), aggregate.Number(b.Consumed)
 		out.ConsumedHigh, out.State = aggregate.Number(b.High), b.State
@@ -227,15 +228,15 @@ func showBudget(b *pipeline.LiveBudget) api.Budget {
 // grants are the retry budgets of the configuration.
 func (l *loaded) grants() []api.Grant {
 	b := &l.Budget
-	grant := func(route string, ratio, floor float64, clients int) api.Grant {
+	grant := func(route string, r config.RouteBudget) api.Grant {
 		return api.Grant{
-			Route: route, Model: b.Model, Ratio: ratio, FloorPerSecond: floor, Clients: clients, Window: b.Window,
+			Route: route, Grant: grantOf(r), Window: b.Window,
 			Low: b.Low, CoverageFloor: b.CoverageFloor, MinArrivals: b.MinArrivals,
 		}
 	}
-	out := []api.Grant{grant("", b.Ratio, b.FloorPerSecond, b.Clients)}
+	out := []api.Grant{grant("", b.Own())}
 	for route, r := range b.Routes {
-		out = append(out, grant(route, r.Ratio, r.FloorPerSecond, r.Clients))
+		out = append(out, grant(route, r))
 	}
 	slices.SortFunc(out, func(a, b api.Grant) int { return cmp.Compare(a.Route, b.Route) })
 	return out

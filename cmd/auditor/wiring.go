@@ -112,20 +112,19 @@ func (l *loaded) pipelineConfig(now time.Time) (pipeline.Config, error) {
 		Ignore:         pipeline.Ignore(l.Ignore),
 		Refused:        l.Responses.Refused,
 		Discriminators: map[string]string{},
-		RouteBudgets:   map[string]*budget.Ratio{},
+		RouteBudgets:   map[string]*budget.Model{},
 		Horizon:        l.Keys.Horizon,
 		Lateness:       l.Time.Lateness,
 		MaxFuture:      l.Time.MaxFuture,
 		Now:            now,
-		Budget: budget.Ratio{
-			Ratio: l.Budget.Ratio, FloorPerSecond: l.Budget.FloorPerSecond, Clients: l.Budget.Clients,
-			Window: int(l.Budget.Window / time.Second), Low: l.Budget.Low, CoverageFloor: l.Budget.CoverageFloor,
-			MinArrivals: l.Budget.MinArrivals,
+		Budget: budget.Model{
+			Grant: grantOf(l.Budget.Own()), Window: int(l.Budget.Window / time.Second), Low: l.Budget.Low,
+			CoverageFloor: l.Budget.CoverageFloor, MinArrivals: l.Budget.MinArrivals,
 		},
 	}
 	for route, b := range l.Budget.Routes {
 		own := c.Budget
-		own.Ratio, own.FloorPerSecond, own.Clients = b.Ratio, b.FloorPerSecond, b.Clients
+		own.Grant = grantOf(b)
 		c.RouteBudgets[route] = &own
 	}
 	for route, d := range l.Keys.Discriminator {
@@ -159,6 +158,23 @@ func (l *loaded) pipelineConfig(now time.Time) (pipeline.Config, error) {
 		})
 	}
 	return c, errors.Join(faults...)
+}
+
+// grantOf is what a budget of the configuration allows.
+func grantOf(b config.RouteBudget) budget.Grant {
+	switch b.Model {
+	case "concurrency":
+		return budget.Concurrency{Share: b.Ratio, Min: b.MinConcurrent, Proxies: b.Clients}
+	case "rate":
+		return budget.Rate{PerMinute: b.PerMinute, Processes: b.Clients}
+	case "tokens":
+		g := budget.GRPCTokens()
+		if b.Tokens == "aws" {
+			g = budget.AWSTokens()
+		}
+		return g.Sized(b.MaxTokens, b.TokenRatio, b.Clients)
+	}
+	return budget.Ratio{Ratio: b.Ratio, FloorPerSecond: b.FloorPerSecond, Clients: b.Clients}
 }
 
 // inputs lists the files to replay: those named, read as the source whose paths
