@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"flag"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/targetside/auditor/aggregate"
+	"github.com/targetside/auditor/aggregate/budget"
 )
 
 var update = flag.Bool("update", false, "write the golden answers anew")
@@ -237,6 +239,29 @@ func TestAbove(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%v above %v: %v, want %v", c.a, c.declared, got, c.want)
+		}
+	}
+}
+
+// A verdict that cannot be given is none, one of repeats alone has no load factor, and
+// that it is blind is said in any case.
+func TestVerdicts(t *testing.T) {
+	nan, inf := math.NaN(), math.Inf(1)
+	for _, c := range []struct {
+		v    budget.Verdict
+		want string
+	}{
+		{budget.Verdict{}, `null`},
+		{budget.Verdict{Usual: 1.2, LoadFactor: nan, Storm: nan, Demand: nan, Blind: true},
+			`{"kind":null,"load_factor":null,"usual_load_factor":1.2,"storm":null,"demand":null,"re_ask":false,"hidden_repeats_suspected":false,"blind":true}`},
+		{budget.Verdict{Kind: budget.Storm, Usual: 1.2, LoadFactor: inf, Storm: inf, Demand: nan},
+			`{"kind":"storm","load_factor":null,"usual_load_factor":1.2,"storm":"unbounded","demand":null,"re_ask":false,"hidden_repeats_suspected":false,"blind":false}`},
+		{budget.Verdict{Kind: budget.Quiet, Usual: 1.2, LoadFactor: 1.2, Storm: 1, Demand: 1.25, HiddenRepeats: true},
+			`{"kind":"quiet","load_factor":1.2,"usual_load_factor":1.2,"storm":1,"demand":1.25,"re_ask":false,"hidden_repeats_suspected":true,"blind":false}`},
+	} {
+		got, err := json.Marshal(newVerdict(&c.v))
+		if err != nil || string(got) != c.want {
+			t.Errorf("%+v: %s %v, want %s", c.v, got, err, c.want)
 		}
 	}
 }

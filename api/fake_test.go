@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -126,6 +127,7 @@ func stormSnapshot() *Snapshot {
 				{Length: time.Minute, From: noon.Add(-2 * time.Minute), To: noon.Add(-time.Minute), Total: stormSums()},
 				{Length: 5 * time.Minute, From: noon.Add(-6 * time.Minute), To: noon.Add(-time.Minute), Total: stormSums()},
 			},
+			Verdict: budget.Verdict{Kind: budget.Storm, LoadFactor: 3, Usual: 1.25, Storm: 2.4, Demand: math.NaN(), ReAsk: true},
 			Budgets: []Budget{
 				{Model: "ratio", From: noon.Add(-10 * time.Second), To: noon, Allowance: aggregate.Number(60), Spent: aggregate.Number(600),
 					Consumed: aggregate.Number(10), ConsumedHigh: aggregate.Number(11.5), State: budget.Exhausted, PeakConsumed: aggregate.Number(12), ExhaustedAt: noon.Add(-time.Minute)},

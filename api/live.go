@@ -1,6 +1,7 @@
 package api
 
 import (
+	"math"
 	"net/http"
 	"time"
 
@@ -25,6 +26,43 @@ type dependencyAnswer struct {
 	Windows       []windowAnswer   `json:"windows"`
 	ClosedWindows []windowAnswer   `json:"closed_windows"`
 	Budgets       []budgetAnswer   `json:"budgets"`
+	Verdict       *verdictAnswer   `json:"verdict"`
+}
+
+// verdictAnswer has null for what cannot be said.
+type verdictAnswer struct {
+	Kind          *string          `json:"kind"`
+	LoadFactor    aggregate.Figure `json:"load_factor"`
+	Usual         aggregate.Figure `json:"usual_load_factor"`
+	Storm         aggregate.Figure `json:"storm"`
+	Demand        aggregate.Figure `json:"demand"`
+	ReAsk         bool             `json:"re_ask"`
+	HiddenRepeats bool             `json:"hidden_repeats_suspected"`
+	Blind         bool             `json:"blind"`
+}
+
+// newVerdict is nil where there is none, not even that it is blind.
+func newVerdict(v *budget.Verdict) *verdictAnswer {
+	if v.Kind == "" && !v.Blind {
+		return nil
+	}
+	a := &verdictAnswer{
+		Usual: aggregate.Number(v.Usual), Demand: aggregate.Number(v.Demand),
+		ReAsk: v.ReAsk, HiddenRepeats: v.HiddenRepeats, Blind: v.Blind,
+	}
+	if v.Kind != "" {
+		kind := string(v.Kind)
+		a.Kind, a.LoadFactor, a.Storm = &kind, aggregate.Number(v.LoadFactor), number(v.Storm)
+	}
+	return a
+}
+
+// number is a figure that may be without bound.
+func number(v float64) aggregate.Figure {
+	if math.IsInf(v, 1) {
+		return aggregate.Bound(1, 0)
+	}
+	return aggregate.Number(v)
 }
 
 type windowAnswer struct {
@@ -44,7 +82,7 @@ func newSummary(snap *Snapshot, deps []*Dependency) summaryAnswer {
 	for _, d := range deps {
 		x := dependencyAnswer{
 			Dependency: d.Name, Warming: d.Warming || snap.State == Warming, CompleteUntil: instant(d.CompleteUntil), ReadShare: d.ReadShare,
-			ScopeSplit: d.ScopeSplit, Windows: []windowAnswer{}, ClosedWindows: []windowAnswer{}, Budgets: []budgetAnswer{},
+			ScopeSplit: d.ScopeSplit, Verdict: newVerdict(&d.Verdict), Windows: []windowAnswer{}, ClosedWindows: []windowAnswer{}, Budgets: []budgetAnswer{},
 		}
 		for i := range d.Windows {
 			w := &d.Windows[i]

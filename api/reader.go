@@ -115,6 +115,8 @@ type Dependency struct {
 	// Budgets are the newest readings, of the dependency (Route is empty) and of
 	// routes that have a budget of their own.
 	Budgets []Budget
+	// Verdict is that on the window of the dependency's own budget.
+	Verdict budget.Verdict
 	// Worst are the questions under way that came back and have the most arrivals,
 	// the most first, at most 100.
 	Worst []Question

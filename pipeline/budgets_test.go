@@ -142,3 +142,62 @@ func TestModelsReadTheLog(t *testing.T) {
 		}
 	}
 }
+
+// The verdict follows the log: calm, then each question comes back, then three times
+// as many are asked; and it stays when budgets are changed.
+func TestTheVerdictFollowsTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := liveConfig(t, newRowStore())
+		cfg.Rules = budget.Rules{Chosen: 1.2, MinArrivals: 20}
+		begun := time.Now()
+		cfg.Clock = func() time.Time { return noon.Add(time.Since(begun)) }
+		f := &fleet{t: t, cfg: cfg, committed: make([]ingest.Position, 1), store: cfg.Writer.(*rowStore), logs: make([]partLog, 1)}
+		f.start()
+		defer f.kill()
+		n := 0
+		second := func(questions, tries int) budget.Verdict {
+			at := int(time.Since(begun) / time.Millisecond)
+			for range questions {
+				n++
+				for try := range tries {
+					f.logs[0].lines = append(f.logs[0].lines, strings.TrimSpace(rec(at, `,"my_id":"q%d","peer":"10.1.0.1:%d"`, n, try)))
+				}
+			}
+			f.feed(0, questions*tries)
+			time.Sleep(time.Second)
+			return f.live.Picture().Dependencies[0].Verdict
+		}
+		if v := second(50, 1); v.Kind != "" || v.Blind {
+			t.Errorf("before a full window: %+v", v)
+		}
+		var v budget.Verdict
+		for range 80 {
+			v = second(50, 1)
+		}
+		if v.Kind != budget.Quiet || v.Demand < 0.8 || v.Demand > 1.1 || v.LoadFactor != 1 {
+			t.Errorf("calm: %+v", v)
+		}
+		for range 8 {
+			v = second(50, 2)
+		}
+		if v.Kind != budget.Storm || v.Usual != 1.2 || v.LoadFactor < 1.5 {
+			t.Errorf("storm: %+v", v)
+		}
+		f.live.SetBudgets(f.live.cfg.Budget, nil, f.live.cfg.Rules)
+		for range 20 {
+			v = second(150, 1)
+		}
+		if v.Kind != budget.Demand || v.Demand < 2.4 {
+			t.Errorf("demand: %+v", v)
+		}
+		all := f.live.cfg.Budget
+		all.Window = 5
+		f.live.SetBudgets(all, nil, f.live.cfg.Rules)
+		for range 10 {
+			v = second(150, 1)
+		}
+		if v.Kind != budget.Quiet || !math.IsNaN(v.Demand) {
+			t.Errorf("another window has no past yet: %+v", v)
+		}
+	})
+}

@@ -389,12 +389,17 @@ func (s *scope) cut(p *livePart, b *ingest.Batch) []*ingest.Batch {
 	return p.cut(b)
 }
 
-// SetBudgets changes the retry budgets, of which counting does not depend.
-func (l *Live) SetBudgets(all budget.Model, routes map[string]*budget.Model) {
+// SetBudgets changes the retry budgets and the rules of verdicts, of which counting
+// does not depend. What verdicts are compared with stays, unless it is of another
+// window.
+func (l *Live) SetBudgets(all budget.Model, routes map[string]*budget.Model, rules budget.Rules) {
 	l.picturing.Lock()
 	defer l.picturing.Unlock()
 	l.mu.Lock()
-	l.cfg.Budget, l.cfg.RouteBudgets = all, routes
+	if all.Window != l.cfg.Budget.Window {
+		l.watches = map[string]*budget.Watch{}
+	}
+	l.cfg.Budget, l.cfg.RouteBudgets, l.cfg.Rules = all, routes, rules
 	l.gauges = map[routeName]*gauge{} // what was read of others is no peak of these
 	keep := l.keepSeconds()
 	l.mu.Unlock()

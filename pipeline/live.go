@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/targetside/auditor/aggregate"
+	"github.com/targetside/auditor/aggregate/budget"
 	"github.com/targetside/auditor/ingest"
 	"github.com/targetside/auditor/ingest/accesslog"
 )
@@ -43,8 +44,9 @@ type Live struct {
 	probe    *probe
 	exchange *exchange // nil: none
 
-	picturing sync.Mutex           // held while a picture is taken
-	gauges    map[routeName]*gauge // of dependencies and routes
+	picturing sync.Mutex               // held while a picture is taken
+	gauges    map[routeName]*gauge     // of dependencies and routes
+	watches   map[string]*budget.Watch // of dependencies
 
 	begun time.Time // when it went on where another stopped
 
@@ -111,7 +113,7 @@ func NewLive(cfg LiveConfig) *Live {
 	readers := runtime.GOMAXPROCS(0)
 	l := &Live{
 		cfg: &cfg, shared: shared, extra: extra, reg: newRegistry(readers, c.Routes.Max, c.Peers.Max),
-		decoders: make(chan *decoder, readers), scopes: map[string]*scope{}, gauges: map[routeName]*gauge{}, format: make([]string, len(c.Sources)),
+		decoders: make(chan *decoder, readers), scopes: map[string]*scope{}, gauges: map[routeName]*gauge{}, watches: map[string]*budget.Watch{}, format: make([]string, len(c.Sources)),
 		probe: newProbe(c.Horizon, cfg.Clock),
 	}
 	for i := range readers {

@@ -48,6 +48,8 @@ type LiveDependency struct {
 	// Budgets are the dependency's, with an empty Route, and those of routes that
 	// have one of their own.
 	Budgets []LiveBudget
+	// Verdict is that on the budget's window.
+	Verdict budget.Verdict
 	// Closed counts the closed ticks that were stored first by this process.
 	Closed        aggregate.Totals
 	ClosedWindows []ClosedWindow // by WindowLengths
@@ -260,6 +262,7 @@ func (l *Live) Picture() *Picture {
 		}
 		if x := spent[name]; x != nil {
 			d.Budgets = append(d.Budgets, l.gauge(name, "").read(&l.cfg.Budget, &x.total, p.SampleBits, seconds[routeName{name, ""}], x.first, x.to))
+			d.Verdict = l.judge(name, x, p.SampleBits)
 			for _, route := range sortedKeys(l.cfg.RouteBudgets) {
 				if s := x.routes[route]; s != nil {
 					b := l.gauge(name, route).read(l.cfg.RouteBudgets[route], s, p.SampleBits, seconds[routeName{name, route}], x.first, x.to)
@@ -317,6 +320,17 @@ func (s *scope) addTotals(totals map[string]*sheet, n *names) {
 		totals[dep].over.Merge(s.over[route])
 		sumInto(totals[dep].routes, name, c)
 	}
+}
+
+// judge gives the verdict on the window of a dependency's budget.
+func (l *Live) judge(dependency string, x *sheet, bits int) budget.Verdict {
+	if t := x.total.Totals(); x.to-int64(l.cfg.Budget.Window) >= x.first && !vague(t, bits) {
+		if l.watches[dependency] == nil {
+			l.watches[dependency] = new(budget.Watch)
+		}
+		return l.watches[dependency].Judge(&l.cfg.Rules, x.to, x.total.Budget(), t.Visible)
+	}
+	return budget.Verdict{}
 }
 
 func (l *Live) gauge(dependency, route string) *gauge {

@@ -93,6 +93,8 @@ type Config struct {
 	Budget budget.Model
 	// RouteBudgets are those of single routes, with the window of Budget.
 	RouteBudgets map[string]*budget.Model
+	// Rules are what verdicts go by; their window is that of Budget.
+	Rules budget.Rules
 	// Salt keys the hashes under which question keys are shown.
 	Salt []byte
 	// Worst is how many of the worst questions a report names.

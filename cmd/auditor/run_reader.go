@@ -88,7 +88,7 @@ func (r *reader) take() {
 		}
 		s.Dependencies = append(s.Dependencies, api.Dependency{
 			Name: d.Name, ScopeSplit: split, Worst: showLive(d.Worst), Warming: p.Warming, CompleteUntil: tickTime(p.Closed), ReadShare: share, SampleBits: p.SampleBits,
-			Windows: showWindows(d.Windows), ClosedWindows: showClosed(d.ClosedWindows), Budgets: showBudgets(d.Budgets),
+			Windows: showWindows(d.Windows), ClosedWindows: showClosed(d.ClosedWindows), Budgets: showBudgets(d.Budgets), Verdict: d.Verdict,
 			Closed: api.Counters{Total: api.Sums{Totals: d.Closed}, Routes: showParts(d.ClosedRoutes), PerQuestion: showHistogram(&d.PerQuestion)},
 		})
 	}

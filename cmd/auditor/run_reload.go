@@ -244,7 +244,7 @@ func (d *daemon) change(ctx context.Context) (*api.Reloaded, error) {
 	if !done.Recounts {
 		now := *was
 		now.loaded = l
-		now.live.SetBudgets(c.Budget, c.RouteBudgets)
+		now.live.SetBudgets(c.Budget, c.RouteBudgets, c.Rules)
 		d.setup.Store(&now)
 		apply()
 		return done, nil

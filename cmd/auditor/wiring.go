@@ -121,6 +121,9 @@ func (l *loaded) pipelineConfig(now time.Time) (pipeline.Config, error) {
 			Grant: grantOf(l.Budget.Own()), Window: int(l.Budget.Window / time.Second), Low: l.Budget.Low,
 			CoverageFloor: l.Budget.CoverageFloor, MinArrivals: l.Budget.MinArrivals,
 		},
+		Rules: budget.Rules{
+			Chosen: l.Declared.Chosen, CoverageFloor: l.Budget.CoverageFloor, VisibilityFloor: l.Budget.VisibilityFloor, MinArrivals: l.Budget.MinArrivals,
+		},
 	}
 	for route, b := range l.Budget.Routes {
 		own := c.Budget
