@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/targetside/auditor/aggregate/budget"
 	"github.com/targetside/auditor/config"
 	"github.com/targetside/auditor/ingest/accesslog"
 	"github.com/targetside/auditor/keys"
@@ -54,6 +55,7 @@ func check(ctx context.Context, p *program, args []string) (int, error) {
 	c := &checker{loaded: l, now: p.now()}
 	c.identity()
 	c.memory()
+	c.policy()
 	for i := range l.Sources {
 		if err := ctx.Err(); err != nil {
 			return exitFailed, err
@@ -205,6 +207,17 @@ func (c *checker) memory() {
 		if rate*h > most {
 			c.warn("ledger.max_live_questions: %s is less than the %s questions that are live at declared.offered_per_second with a horizon of %s: questions will be sampled",
 				whole(uint64(most)), whole(uint64(rate*h)), length(int64(h)))
+		}
+	}
+}
+
+// policy says what a plan finds in the declared layers.
+func (c *checker) policy() {
+	for _, f := range policy(&c.Declared).Plan().Findings {
+		if f.Code == budget.NoBudgetNeeded {
+			c.remark("declared: %s", f.Text)
+		} else {
+			c.warn("declared: %s", f.Text)
 		}
 	}
 }

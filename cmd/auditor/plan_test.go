@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -143,4 +144,32 @@ func findingCodes(t *testing.T) (out []string) {
 		out = append(out, code.(string))
 	}
 	return out
+}
+
+// Whatever a file holds, it is refused or has a plan whose figures can be written.
+func FuzzPlan(f *testing.F) {
+	for _, file := range []string{"on-sale.yaml", "busy-hour-budgets.yaml", "envoy-hops.yaml", "queue.yaml", "fast-failure.yaml"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "examples", "plan", file))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	f.Add([]byte("declared: {queue: 9000000000000000000, drain_per_second: 1e-6, layers: [{name: a, budget: 0.999, budget_of: all}]}"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		declared, err := config.ParsePlan("a.yaml", text, nil)
+		if err != nil {
+			return
+		}
+		plan := policy(declared).Plan()
+		if _, err := json.Marshal(plan); err != nil {
+			t.Fatal(err)
+		}
+		if err := writePlan(io.Discard, plan); err != nil {
+			t.Fatal(err)
+		}
+		if plan.WorstCase != nil && *plan.WorstCase < 1 {
+			t.Errorf("%v arrivals for a question", *plan.WorstCase)
+		}
+	})
 }
