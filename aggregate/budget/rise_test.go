@@ -14,6 +14,7 @@ type stream struct {
 	rate    float64 // originals a second
 	tries   int     // at most
 	seconds []Counts
+	times   *rand.Rand
 }
 
 func (s *stream) poisson(mean float64) (n int) {
@@ -21,6 +22,14 @@ func (s *stream) poisson(mean float64) (n int) {
 		n++
 	}
 	return n
+}
+
+// took is how long a request takes, in nanoseconds.
+func (s *stream) took() int64 {
+	if s.times == nil {
+		s.times = rand.New(rand.NewPCG(1, 2))
+	}
+	return int64(2e8 * s.times.ExpFloat64())
 }
 
 // run goes on for some seconds in which that share of tries fails.
@@ -33,10 +42,13 @@ func (s *stream) run(seconds int, failing func(second int) float64) {
 		p := failing(at - from)
 		for range s.poisson(s.rate) {
 			later[at].Originals++
+			later[at].Busy += s.took()
 			when := float64(at) + s.r.Float64()
 			for try := 1; try < s.tries && s.r.Float64() < p; try++ {
 				when += float64(int(1)<<(try-1)) * (0.5 + s.r.Float64())
-				later[min(int(when), len(later)-1)].Repeats++
+				c, took := &later[min(int(when), len(later)-1)], s.took()
+				c.Repeats++
+				c.Busy, c.RepeatBusy = c.Busy+took, c.RepeatBusy+took
 			}
 		}
 	}
@@ -76,6 +88,41 @@ func TestACalmStreamExhaustsNothing(t *testing.T) {
 						}
 					}
 				}
+			}
+		}
+	}
+}
+
+// Nor do budgets of other models by chance, and all of them say when they will be
+// exhausted before they are.
+func TestCalmAndRampOfOtherModels(t *testing.T) {
+	for _, c := range []struct {
+		g    Grant
+		rate float64
+	}{
+		{Concurrency{Share: 0.2, Min: 0.1, Proxies: 1}, 20}, {Concurrency{Share: 0.2, Min: 3, Proxies: 1}, 200}, {Concurrency{Share: 0.2, Min: 0.1, Proxies: 1}, 1000},
+		{Rate{PerMinute: 60, Processes: 20}, 100}, {Rate{PerMinute: 60, Processes: 200}, 1000},
+	} {
+		for _, window := range []int{10, 60} {
+			m := DefaultModel(c.g)
+			m.Window = window
+			share, seeds := 0.0, 8
+			for seed := range seeds {
+				r := rand.New(rand.NewPCG(uint64(seed), math.Float64bits(c.rate)))
+				s := &stream{r: r, rate: c.rate, tries: 4}
+				s.run(600, func(int) float64 { return 0.05 * 2 * r.Float64() })
+				share += s.share(&m) / float64(seeds)
+				calm, said := len(s.seconds), false
+				s.run(150, func(at int) float64 { return 0.05 + 0.4*min(1, float64(at)/60) })
+				for at := calm; at < len(s.seconds) && !said && m.consumed(s.seconds[at-window:at]) < 1; at++ {
+					_, said = m.ExhaustsIn(s.seconds[:at], Bucket{})
+				}
+				if !said && c.rate > 50 {
+					t.Errorf("%+v, window %d, seed %d: it was not said", c.g, window, seed)
+				}
+			}
+			if share > 0.01 {
+				t.Errorf("%+v, window %d: %.2f %% of looks say when", c.g, window, 100*share)
 			}
 		}
 	}
