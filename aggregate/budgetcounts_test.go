@@ -62,11 +62,13 @@ func TestBudgetCountsEqualRecount(t *testing.T) {
 
 		got := map[int64]budget.Counts{}
 		for _, s := range out.Seconds {
+			var all secondly
 			for i, e := range s.Events {
-				c := got[s.At]
-				c.Add(e.counts(s.Times[i]))
-				got[s.At] = c
+				all.add(e, s.Times[i])
 			}
+			c := got[s.At]
+			c.Add(all.counts())
+			got[s.At] = c
 		}
 		for at := range want {
 			if got[at] != want[at] {

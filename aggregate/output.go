@@ -2,6 +2,7 @@ package aggregate
 
 import (
 	"math"
+	"math/bits"
 
 	"github.com/targetside/auditor/aggregate/budget"
 )
@@ -60,13 +61,15 @@ type Event uint64
 const (
 	eventOriginator = 8
 	eventRoute      = 24
+	eventFate       = 40
 
-	wasOriginal = Event(1) << 40
-	wasRepeat   = Event(1) << 41
-	wasVerified = Event(1) << 42
-	wasGood     = Event(1) << 43
-	wasFailed   = Event(1) << 44
-	wasGone     = Event(1) << 45
+	wasOriginal = Event(1) << eventFate
+	wasRepeat   = Event(1) << (eventFate + 1)
+	wasVerified = Event(1) << (eventFate + 2)
+	wasGood     = Event(1) << (eventFate + 3)
+	wasFailed   = Event(1) << (eventFate + 4)
+	wasGone     = Event(1) << (eventFate + 5)
+	fates       = 1 << 6
 )
 
 // Dims are the dimensions of the event.
@@ -83,30 +86,59 @@ func (e Event) Repeat() bool { return e&wasRepeat != 0 }
 // Verified says that the key proved its author.
 func (e Event) Verified() bool { return e&wasVerified != 0 }
 
-// counts are those of the event alone, with so many nanoseconds in system.
-func (e Event) counts(busy int64) budget.Counts {
-	c := budget.Counts{
-		Arrivals: 1, Verified: bit(e.Verified()), Originals: bit(e.Original()), Repeats: bit(e.Repeat()),
-		Success: bit(e&wasGood != 0), Failed: bit(e&wasFailed != 0), Gone: bit(e&wasGone != 0),
+// fate is what an event says but for its dimensions.
+func (e Event) fate() int { return int(e >> eventFate & (fates - 1)) }
+
+// secondly counts the events of a second by their fate. One counter for each takes
+// less than several of which each event raises some.
+type secondly struct {
+	some uint64 // bits by fate, of those with an event
+	n    [fates]uint64
+	busy [fates]int64 // nanoseconds in system
+}
+
+func (s *secondly) add(e Event, busy int64) {
+	fate := e.fate()
+	s.some |= 1 << fate
+	s.n[fate]++
+	s.busy[fate] += busy
+}
+
+// counts returns the counts and begins anew.
+func (s *secondly) counts() (c budget.Counts) {
+	for ; s.some != 0; s.some &= s.some - 1 {
+		fate := bits.TrailingZeros64(s.some)
+		e, n, busy := Event(fate)<<eventFate, s.n[fate], s.busy[fate]
+		one := budget.Counts{Arrivals: n, Busy: busy}
+		switch {
+		case e.Original():
+			one.Originals = n
+		case e.Repeat():
+			one.Repeats, one.RepeatBusy = n, busy
+		default:
+			one.Unattributable, one.UnattributableBusy = n, busy
+		}
+		one.Verified = n * bit(e.Verified())
+		one.Success, one.Failed, one.Gone = n*bit(e&wasGood != 0), n*bit(e&wasFailed != 0), n*bit(e&wasGone != 0)
+		c.Add(one)
+		s.n[fate], s.busy[fate] = 0, 0
 	}
-	c.Unattributable = 1 - c.Originals - c.Repeats
-	c.Busy, c.RepeatBusy, c.UnattributableBusy = busy, busy*int64(c.Repeats), busy*int64(c.Unattributable)
 	return c
 }
 
 // fared is what became of an arrival, as an event has it.
 func (f *filed) fared() Event {
-	gone, good := f.left(), f.flags.outcome() == OutcomeSuccess
+	gone, good := f.unread(), f.flags.outcome() == OutcomeSuccess
 	return wasGood*Event(bit(good && !gone)) | wasFailed*Event(bit(f.failed())) | wasGone*Event(bit(gone))
 }
 
-// left says that nobody was there for the answer.
-func (f *filed) left() bool { return f.flags.departure() != StillThere || f.flags&Expired != 0 }
+// unread says that nobody was there for the answer.
+func (f *filed) unread() bool { return f.flags.departure() != StillThere || f.flags&Expired != 0 }
 
 // failed says that the arrival got 429 or 5xx, or that nobody was there for the answer.
 func (f *filed) failed() bool {
 	o := f.flags.outcome()
-	return o == OutcomeOverload || o == OutcomeError || f.left()
+	return o == OutcomeOverload || o == OutcomeError || f.unread()
 }
 
 // rows holds the rows of one view that may still change.

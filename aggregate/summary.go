@@ -69,7 +69,7 @@ type wideKey struct {
 type slot struct {
 	model   *budget.Model // nil for the common one
 	at      int64
-	counts  budget.Counts
+	written secondly
 	tracker *budget.Tracker
 }
 
@@ -116,13 +116,13 @@ func (s *Summary) AddSecond(from int64, parts ...Second) {
 		}
 	}
 	for _, x := range s.touched {
-		x.tracker.Feed(s.second, x.counts)
+		x.tracker.Feed(s.second, x.written.counts())
 	}
 	s.touched = s.touched[:0]
 }
 
 func (s *Summary) addEvent(from int64, e Event, busy int64) {
-	d, one := e.Dims(), e.counts(busy)
+	d := e.Dims()
 	r := s.route(d.Route)
 	dep := r.dep
 	orig, peer := numbered(&dep.originators, int(d.Originator)), numbered(&dep.peers, int(d.Peer))
@@ -134,10 +134,10 @@ func (s *Summary) addEvent(from int64, e Event, busy int64) {
 					x.tracker.Each = func(end int64, r budget.Reading) { s.ends = append(s.ends, reading{end, r}) }
 				}
 			}
-			x.at, x.counts = s.second, budget.Counts{}
+			x.at = s.second
 			s.touched = append(s.touched, x)
 		}
-		x.counts.Add(one)
+		x.written.add(e, busy)
 	}
 }
 

@@ -72,23 +72,32 @@ type Counts struct {
 }
 
 // Add adds o.
-func (c *Counts) Add(o Counts) { c.merge(o, 1) }
+func (c *Counts) Add(o Counts) {
+	c.Arrivals += o.Arrivals
+	c.Verified += o.Verified
+	c.Originals += o.Originals
+	c.Repeats += o.Repeats
+	c.Unattributable += o.Unattributable
+	c.Success += o.Success
+	c.Failed += o.Failed
+	c.Gone += o.Gone
+	c.Busy += o.Busy
+	c.RepeatBusy += o.RepeatBusy
+	c.UnattributableBusy += o.UnattributableBusy
+}
 
-func (c *Counts) sub(o Counts) { c.merge(o, -1) }
-
-func (c *Counts) merge(o Counts, sign int64) {
-	n := uint64(sign)
-	c.Arrivals += n * o.Arrivals
-	c.Verified += n * o.Verified
-	c.Originals += n * o.Originals
-	c.Repeats += n * o.Repeats
-	c.Unattributable += n * o.Unattributable
-	c.Success += n * o.Success
-	c.Failed += n * o.Failed
-	c.Gone += n * o.Gone
-	c.Busy += sign * o.Busy
-	c.RepeatBusy += sign * o.RepeatBusy
-	c.UnattributableBusy += sign * o.UnattributableBusy
+func (c *Counts) sub(o Counts) {
+	c.Arrivals -= o.Arrivals
+	c.Verified -= o.Verified
+	c.Originals -= o.Originals
+	c.Repeats -= o.Repeats
+	c.Unattributable -= o.Unattributable
+	c.Success -= o.Success
+	c.Failed -= o.Failed
+	c.Gone -= o.Gone
+	c.Busy -= o.Busy
+	c.RepeatBusy -= o.RepeatBusy
+	c.UnattributableBusy -= o.UnattributableBusy
 }
 
 // Bucket is what is spent of a grant that keeps count of it from second to second.
