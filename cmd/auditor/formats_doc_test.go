@@ -40,6 +40,7 @@ type docRecord struct {
 	Class       string
 	ArrivalID   *string `json:"arrival_id"`
 	RequestID   *string `json:"request_id"`
+	Deadline    *string
 	Uncertainty float64 `json:"ts_uncertainty_ms"`
 }
 

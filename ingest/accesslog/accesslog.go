@@ -237,7 +237,8 @@ const (
 	RejectTooLong = Reject("too_long")  // longer than MaxLine
 	RejectDamaged = Reject("damaged")   // a broken record before a good one
 	// RejectOther is no record and was never meant to be one: what a container
-	// said on stderr. It is ignored, not quarantined.
+	// said on stderr, or what a server logs beside its access log. It is ignored,
+	// not quarantined.
 	RejectOther = Reject("other_stream")
 )
 

@@ -193,7 +193,7 @@ func caseRecordOf(e *Entry) caseRecord {
 		"duration_ms": millis(e.Duration), "method": text(e.Method), "path": text(e.Path),
 		"authority": text(e.Authority), "status": number(int64(e.Status), 0), "status_raw": text(e.StatusRaw),
 		"bytes_sent": number(e.BytesSent, Unknown), "attempt": number(int64(e.Attempt), 0),
-		"request_id": text(e.RequestID), "grpc_code": number(int64(e.GRPCStatus), Unknown),
+		"request_id": text(e.RequestID), "peer": text(e.Peer), "grpc_code": number(int64(e.GRPCStatus), Unknown),
 		"gone": e.Gone.String(), "delivered": e.Delivered.String(), "work": e.Work.String(),
 		"class": e.Departure.String(), "deadline": nil, "past_deadline": nil, "past_deadline_by_ms": nil,
 	}

@@ -3,6 +3,7 @@ package accesslog
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"testing"
 	"unsafe"
 )
@@ -35,6 +36,9 @@ func FuzzParse(f *testing.F) {
 		for i := range Formats() {
 			f.Add([]byte(s), uint8(i))
 		}
+	}
+	for format, s := range servedLines(f) {
+		f.Add([]byte(s), uint8(slices.Index(Formats(), format)))
 	}
 	c := Config{Keys: []string{"question_key", "traceparent", "my_id"}, Extra: []string{"shop"},
 		Fields: map[string]string{"peer": "who", "deadline": "request.headers.Deadline"}}

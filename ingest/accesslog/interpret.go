@@ -310,8 +310,11 @@ func grpcCode(b []byte) int {
 // canonical words.
 func (p *Parser) departure(e *Entry) {
 	r := &p.raw
-	switch r.vendor {
-	case vendorNginx:
+	switch {
+	case p.format.depart != nil:
+		e.Notes = r.notes
+		p.format.depart(p, e)
+	case r.vendor == vendorNginx:
 		body := int64(Unknown)
 		if r.has(fBodyBytes) {
 			body = count(r.cells[fBodyBytes].b)
@@ -323,7 +326,7 @@ func (p *Parser) departure(e *Entry) {
 		e.Tries = tries
 		e.Notes = r.notes | n
 		nginxDeparture(e, r.val(fCompletion), r.shows(fCompletion), body)
-	case vendorEnvoy:
+	case r.vendor == vendorEnvoy:
 		p.envoyTries(e)
 		e.Notes = r.notes
 		envoyDeparture(e, r.val(fFlags), r.val(fDetails), r.shows(fFlags))
@@ -389,12 +392,21 @@ func (p *Parser) envoyTries(e *Entry) {
 	e.Tries = p.tries
 }
 
+// outbound says that a cluster is one to which a sidecar sends what its own
+// application asks of others: a service of the mesh, or in Istio's names one that
+// the mesh does not know or forbids.
+func outbound(cluster []byte) bool {
+	switch string(cluster) {
+	case "PassthroughCluster", "BlackHoleCluster":
+		return true
+	}
+	return bytes.HasPrefix(cluster, []byte("outbound|"))
+}
+
 // kind tells finished requests from a logger's other records.
 func (p *Parser) kind(e *Entry) {
 	r := &p.raw
-	if v := r.val(fUpstreamCluster); bytes.HasPrefix(v, []byte("outbound|")) {
-		e.Outbound = true
-	}
+	e.Outbound = outbound(r.val(fUpstreamCluster))
 	if r.has(fGRPCMethod) && !r.has(fGRPCStatus) {
 		if string(r.val(fWrapMsg)) == "started call" || string(r.val(fMessage)) == "started call" {
 			e.Kind = KindStart
@@ -436,8 +448,8 @@ func (p *Parser) chosen(e *Entry) {
 // trace names the log field of every canonical one.
 func (p *Parser) trace(e *Entry) {
 	e.Sources = map[string]string{}
-	for f := range fMessage {
-		if p.raw.has(f) {
+	for f := range fieldCount {
+		if p.raw.has(f) && (f < fMessage || f > fWrapStream) {
 			e.Sources[fieldNames[f]] = p.raw.cells[f].by.name
 		}
 	}

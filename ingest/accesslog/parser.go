@@ -16,8 +16,9 @@ type Parser struct {
 
 	raw        raw
 	positional [maxFields]target
-	keys       []field // of Config.Keys
-	extra      []field // of Config.Extra
+	columns    []*member // of the format's
+	keys       []field   // of Config.Keys
+	extra      []field   // of Config.Extra
 	keyMask    [maxFields / 64]uint64
 
 	scratch, spare   []byte // unescaped values of this record and of the last
@@ -48,7 +49,11 @@ type format struct {
 	stampEnd bool // an unnamed stamp is the end
 	duration unit // of a bare number without a unit in its name
 	names    [][]alias
+	headers  []string // how request headers are named, besides headerSpellings
+	columns  []string // names of the columns, where the position tells them
 	tokenize func(*Parser, []byte) error
+	other    func(*Parser) bool    // what was read is no access record, and not meant to be one
+	depart   func(*Parser, *Entry) // how the logger shows tries and departures; nil: as the vendor does
 }
 
 var formats = []format{
@@ -66,10 +71,18 @@ var formats = []format{
 		names: [][]alias{nginxNames, nginxShared}, tokenize: (*Parser).tokenizeNginxCombined},
 	{name: "ingress-nginx", vendor: vendorNginx, named: true, stampEnd: true, duration: unitSeconds,
 		names: [][]alias{nginxNames, nginxShared}, tokenize: (*Parser).tokenizeIngressNginx},
-	{name: "envoy-text", vendor: vendorEnvoy, named: true, duration: unitMillis,
+	{name: "envoy-text", vendor: vendorEnvoy, named: true, duration: unitMillis, columns: envoyColumns,
 		names: [][]alias{envoyNames}, tokenize: (*Parser).tokenizeEnvoyText},
-	{name: "istio-text", vendor: vendorEnvoy, named: true, duration: unitMillis,
+	{name: "istio-text", vendor: vendorEnvoy, named: true, duration: unitMillis, columns: envoyColumns,
 		names: [][]alias{envoyNames}, tokenize: (*Parser).tokenizeEnvoyText},
+	{name: "caddy-json", json: true, named: true, stampEnd: true, duration: unitSeconds,
+		names: [][]alias{caddyNames}, other: (*Parser).caddyOther, depart: (*Parser).caddyDeparture},
+	{name: "traefik-json", json: true, named: true, stampEnd: true, duration: unitNanos, headers: []string{"request_"},
+		names: [][]alias{traefikNames}, other: (*Parser).traefikOther, depart: (*Parser).traefikDeparture},
+	{name: "alb", named: true, stampEnd: true, duration: unitSeconds, columns: albColumns,
+		names: [][]alias{albNames}, tokenize: (*Parser).tokenizeALB, depart: (*Parser).albDeparture},
+	{name: "linkerd-json", json: true, named: true, duration: unitNanos,
+		names: [][]alias{linkerdNames}, depart: (*Parser).linkerdDeparture},
 }
 
 // Formats lists the formats that New knows.
@@ -115,6 +128,9 @@ func New(c Config) (*Parser, error) {
 	}
 	if p.extra, err = p.bindExtra(c.Extra); err != nil {
 		return nil, err
+	}
+	for _, name := range p.format.columns {
+		p.columns = append(p.columns, p.root.lookup([]byte(name)))
 	}
 	for _, f := range p.keys {
 		p.keyMask[f>>6] |= 1 << (f & 63)
@@ -218,7 +234,7 @@ func (p *Parser) bindUsual() {
 	each(anyNames)
 	for _, a := range headerNames {
 		for _, h := range strings.Fields(a.names) {
-			for _, name := range headerSpellings(h) {
+			for _, name := range p.headerSpellings(h) {
 				add(a, name)
 			}
 		}
@@ -248,12 +264,21 @@ func (p *Parser) bindKeys(names []string) ([]field, error) {
 		if err != nil {
 			return nil, err
 		}
-		for i, s := range headerSpellings(normal(name)) {
+		for i, s := range p.headerSpellings(normal(name)) {
 			p.root.add(s, &target{name: s, f: f, rank: uint8(i + 1)}, false)
 		}
 		out = append(out, f)
 	}
 	return out, nil
+}
+
+// headerSpellings lists how the format names the request header h.
+func (p *Parser) headerSpellings(h string) []string {
+	names := headerSpellings(h)
+	for _, prefix := range p.format.headers {
+		names = append(names, prefix+h)
+	}
+	return names
 }
 
 func (p *Parser) bindExtra(names []string) ([]field, error) {
