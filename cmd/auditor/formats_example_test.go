@@ -2,10 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // example is a configuration in examples/formats, without its comments.
@@ -119,5 +123,65 @@ func TestIstioExample(t *testing.T) {
 	}
 	for _, format := range []string{"istio-json", "auto"} {
 		wantShown(t, explainDocLine(t, format, string(line)))
+	}
+}
+
+// TestOTelExample holds the shipped collector to what its comments say, and counts
+// what it would write: every served span of a line is an arrival of its own.
+func TestOTelExample(t *testing.T) {
+	var c struct {
+		Processors map[string]struct{ Traces struct{ Span []string } }
+		Exporters  map[string]struct{ Traces struct{ Encoding string } }
+		Service    struct {
+			Pipelines map[string]struct{ Receivers, Processors, Exporters []string }
+		}
+	}
+	text := example(t, "otel-collector.yaml")
+	if err := yaml.Unmarshal([]byte(text), &c); err != nil {
+		t.Fatal(err)
+	}
+	if c.Exporters["kafka"].Traces.Encoding != "otlp_json" || len(c.Processors["filter/served"].Traces.Span) == 0 || len(c.Service.Pipelines["traces"].Exporters) == 0 {
+		t.Errorf("the collector does not write served spans as otlp_json: %+v", c)
+	}
+
+	span := func(id int, service, key string) string {
+		return fmt.Sprintf(`{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":%q}}]},"scopeSpans":[{"scope":{},"spans":[`, service) +
+			fmt.Sprintf(`{"traceId":"5b8efff798038103d269b633813fc60c","spanId":"%016x","kind":2,"startTimeUnixNano":"17725329421%08d","endTimeUnixNano":"17725329422%08d","attributes":[`, id, id, id) +
+			`{"key":"http.request.method","value":{"stringValue":"GET"}},{"key":"url.path","value":{"stringValue":"/a"}},{"key":"http.response.status_code","value":{"intValue":"200"}},` +
+			fmt.Sprintf(`{"key":"http.request.header.idempotency-key","value":{"arrayValue":{"values":[{"stringValue":%q}]}}}]},{"spanId":"%016x","kind":3,"attributes":[]}]}]}`, key, id+1000)
+	}
+	line := func(spans ...string) string { return `{"resourceSpans":[` + strings.Join(spans, ",") + "]}\n" }
+	dir := t.TempDir()
+	log, config := filepath.Join(dir, "spans.json"), filepath.Join(dir, "auditor.yaml")
+	first := line(span(1, "seats", "k-1"), span(2, "seats", "k-1"), span(3, "prices", "k-1"))
+	writeAll(t, log, first+line(span(4, "seats", "k-2"))+line(span(1, "seats", "k-1"))) // the last is shipped again
+	writeAll(t, config, "dependency: {field: service.name}\nkeys: {accept: [idempotency-key]}\nsources: [{file: {paths: ["+log+"]}, format: otlp-json}]\n")
+	code, stdout, stderr := runAuditor(t, "", "replay", "--config", config, "--output", "json")
+	if code != exitOK {
+		t.Fatalf("exit status %d: %s", code, stderr)
+	}
+	var report struct {
+		Input struct {
+			Lines, Arrivals, Duplicates int
+			Ignored, Quarantined        map[string]int
+		}
+		Dependencies []struct {
+			Dependency          string
+			Arrivals, Questions int
+		}
+	}
+	if err := json.Unmarshal([]byte(stdout), &report); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := fmt.Sprintf("%+v", report), "{Input:{Lines:3 Arrivals:4 Duplicates:1 Ignored:map[other_stream:5] Quarantined:map[]} "+
+		"Dependencies:[{Dependency:prices Arrivals:1 Questions:1} {Dependency:seats Arrivals:3 Questions:2}]}"; got != want {
+		t.Errorf("\n got %s\nwant %s", got, want)
+	}
+}
+
+func writeAll(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -60,7 +60,7 @@ func Detect(sample []byte) (string, error) {
 
 // detectOrder puts the formats with the stricter shape first: they win a draw.
 func detectOrder() []string {
-	return []string{"json", "caddy-json", "alb", "istio-text", "envoy-text", "ingress-nginx", "nginx-combined", "logfmt"}
+	return []string{"json", "caddy-json", "otlp-json", "alb", "istio-text", "envoy-text", "ingress-nginx", "nginx-combined", "logfmt"}
 }
 
 // sampleLines cuts the sample into whole lines, parts joined.
@@ -105,7 +105,10 @@ func readable(format string, lines [][]byte) (n, others int, vote string) {
 	votes := map[string]int{}
 	for _, line := range lines {
 		var e Entry
-		_, err := p.Parse(line, &e)
+		rest, err := p.Parse(line, &e)
+		for err == RejectOther && len(rest) != 0 {
+			rest, err = p.Parse(rest, &e) // spans of other kinds
+		}
 		if err != nil {
 			if err == RejectOther {
 				others++

@@ -109,6 +109,7 @@ const (
 	fAnswerTime // after it answered
 	fOriginList
 	fOriginStatusList
+	fErrorType
 
 	fieldCount
 )
@@ -159,6 +160,7 @@ var fieldNames = [fieldCount]string{
 	fOriginAddr: "origin_addr", fOriginStatus: "origin_status", fOriginTime: "origin_duration",
 	fOriginSize: "origin_bytes", fOverhead: "overhead", fRetries: "retries",
 	fWait: "wait", fAnswerTime: "answer_duration", fOriginList: "origin_list", fOriginStatusList: "origin_status_list",
+	fErrorType: "error_type",
 }
 
 // A unit is what a bare number means in a duration, deadline or wait.

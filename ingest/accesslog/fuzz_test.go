@@ -60,6 +60,8 @@ func FuzzParse(f *testing.F) {
 			for _, p := range []*Parser{cold, warm[c.Format]} {
 				if n == 0 {
 					p.scratch, p.spare = make([]byte, 0, room), make([]byte, 0, room)
+					p.otlp.copied = make([]byte, 0, room)
+					p.otlp.memory = [2][]byte{make([]byte, 0, room), make([]byte, 0, room)}
 				}
 			}
 			rest, err := cold.Parse(line, &e)
@@ -102,7 +104,8 @@ func check(t *testing.T, p *Parser, line []byte, e *Entry) {
 		all = append(all, try.Addr)
 	}
 	for _, b := range all {
-		if len(b) != 0 && !within(b, line) && !within(b, p.scratch) && !within(b, p.spare) && !within(b, dash) {
+		if len(b) != 0 && !within(b, line) && !within(b, p.scratch) && !within(b, p.spare) && !within(b, dash) &&
+			!within(b, p.otlp.copied) && !within(b, p.otlp.memory[0]) && !within(b, p.otlp.memory[1]) {
 			t.Fatalf("value %q lies outside the line and the scratch memory", b)
 		}
 	}

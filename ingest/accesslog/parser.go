@@ -26,6 +26,7 @@ type Parser struct {
 	tries            []Try
 	day              dayCache
 	marks            marks
+	otlp             otlpState
 	unmarked         bool // for tests: read without marks
 	lenient          bool // quotes inside strings are not escaped
 	bare             bool // the record has a value without quotes
@@ -52,8 +53,9 @@ type format struct {
 	headers  []string // how request headers are named, besides headerSpellings
 	columns  []string // names of the columns, where the position tells them
 	tokenize func(*Parser, []byte) error
-	other    func(*Parser) bool    // what was read is no access record, and not meant to be one
-	depart   func(*Parser, *Entry) // how the logger shows tries and departures; nil: as the vendor does
+	batch    func(p *Parser, line []byte, depth int, before Notes, e *Entry) (rest []byte, err error) // of lines that hold many records
+	other    func(*Parser) bool                                                                       // what was read is no access record, and not meant to be one
+	depart   func(*Parser, *Entry)                                                                    // how the logger shows tries and departures; nil: as the vendor does
 }
 
 var formats = []format{
@@ -81,6 +83,9 @@ var formats = []format{
 		names: [][]alias{traefikNames}, other: (*Parser).traefikOther, depart: (*Parser).traefikDeparture},
 	{name: "alb", named: true, stampEnd: true, duration: unitSeconds, columns: albColumns,
 		names: [][]alias{albNames}, tokenize: (*Parser).tokenizeALB, depart: (*Parser).albDeparture},
+	{name: "otlp-json", named: true, duration: unitMillis, columns: otlpColumns,
+		headers: []string{"rpc.request.metadata.", "rpc.grpc.request.metadata."},
+		names:   [][]alias{otlpNames, envoyNames}, batch: (*Parser).otlpBatch, depart: (*Parser).otlpDeparture},
 	{name: "linkerd-json", json: true, named: true, duration: unitNanos,
 		names: [][]alias{linkerdNames}, depart: (*Parser).linkerdDeparture},
 }
@@ -335,6 +340,9 @@ func (p *Parser) Parse(line []byte, e *Entry) (rest []byte, err error) {
 	p.scratch, p.spare = p.spare[:0], p.scratch
 	line = line[:len(line):len(line)] // words are read up to the capacity
 	e.Damaged, e.Notes = 0, 0
+	if p.format.batch != nil && p.otlpGoesOn(line) {
+		return p.otlpNext(line, e)
+	}
 	if len(line) > MaxLine {
 		return nil, RejectTooLong
 	}
@@ -397,6 +405,9 @@ func (p *Parser) record(text []byte, depth int, before Notes, e *Entry) (rest []
 			}
 			return rest, p.other(c.stderr, err)
 		}
+	}
+	if p.format.batch != nil {
+		return p.format.batch(p, text, depth, before, e)
 	}
 	if p.format.json {
 		return p.jsonRecord(text, depth, before, e)
