@@ -160,7 +160,7 @@ func (h *HTTP) setDefaults() {
 var formats = []string{
 	"auto", "json", "logfmt", "envoy-json", "envoy-text", "istio-text", "istio-json",
 	"nginx-json", "nginx-combined", "ingress-nginx", "apache", "haproxy", "alb",
-	"traefik-json", "caddy-json", "linkerd-json", "otlp-json",
+	"traefik-json", "caddy-json", "linkerd-json", "otlp-json", "otlp-proto",
 }
 
 var vantages = []string{"at_target", "in_front"}

@@ -46,6 +46,7 @@ const (
 // otlpState is where Parse goes on within one line.
 type otlpState struct {
 	rest     []byte // as Parse returned it
+	before   Notes  // on the line
 	level    otlpLevel
 	seen     bool // it is a request of the protocol
 	logs     bool // whose records are log records
@@ -54,9 +55,15 @@ type otlpState struct {
 	now      int       // index of this one's
 	copied   []byte    // a line that came out of an envelope
 	first    member    // its next is the likely first attribute
+	prev     *member   // in the binary form, of the latest attribute
 	keeps    bool      // attributes are the resource's
 	parent   []byte    // parentSpanId of the record
 	depth    int       // of lists in lists
+	whole    member    // stands for a log record's body
+
+	// In the binary form: where the scope and the resource end, and where the next
+	// record begins.
+	scopeEnd, resourceEnd, at int
 }
 
 // otlpAttribute is an attribute of the resource that somebody asked for.
@@ -103,23 +110,44 @@ func (p *Parser) otlpBatch(text []byte, depth int, before Notes, e *Entry) (rest
 // otlpNext reads the next record of a line that was begun.
 func (p *Parser) otlpNext(text []byte, e *Entry) (rest []byte, err error) {
 	p.otlp.rest = nil
-	return p.otlpRecord(text, 0, 0, e)
+	return p.otlpRecord(text, 0, p.otlp.before, e)
 }
 
 // otlpRecord reads the record at text[i] and finds the next one. Where the line is
 // broken behind it, Damaged says so.
 func (p *Parser) otlpRecord(text []byte, i int, before Notes, e *Entry) (rest []byte, err error) {
 	o := &p.otlp
-	r := &p.raw
-	r.reset(vendorAny)
-	r.notes = before
-	p.marks.clear()
+	p.otlpReset(before)
 	end, kind, err := p.otlpMembers(text, i+1)
 	if err != nil {
 		return nil, err
 	}
-	for k := range o.resource {
-		a := &o.resource[k]
+	p.otlpOfResource()
+	body := text[i:end]
+	next, found, bad := p.otlpSeek(text, end)
+	switch {
+	case bad != nil:
+	case found:
+		rest = text[next:]
+		o.rest = rest
+	default:
+		rest = after(text[next:])
+	}
+	return p.otlpFinish(body, kind, rest, bad, e)
+}
+
+// otlpReset makes ready for the next record.
+func (p *Parser) otlpReset(before Notes) {
+	p.raw.reset(vendorAny)
+	p.raw.notes, p.otlp.before = before, before
+	p.marks.clear()
+}
+
+// otlpOfResource gives the record what its resource says and it does not.
+func (p *Parser) otlpOfResource() {
+	r := &p.raw
+	for i := range p.otlp.resource {
+		a := &p.otlp.resource[i]
 		if r.has(a.of.f) && r.cells[a.of.f].by == a.of {
 			continue
 		}
@@ -129,22 +157,20 @@ func (p *Parser) otlpRecord(text []byte, i int, before Notes, e *Entry) (rest []
 			r.set(a.of, a.value)
 		}
 	}
-	body := text[i:end]
-	next, found, bad := p.otlpSeek(text, end)
+}
+
+// otlpFinish makes the entry of a record that was read; bad is what is wrong with
+// the line behind it.
+func (p *Parser) otlpFinish(body []byte, kind int, rest []byte, bad error, e *Entry) ([]byte, error) {
 	switch {
+	case p.otlp.logs && p.otlpRequestShown(), kind == otlpServer && p.otlpRequestShown():
 	case bad != nil:
-		e.Damaged++
-	case found:
-		rest = text[next:]
-		o.rest = rest
+		return nil, bad
 	default:
-		rest = after(text[next:])
-	}
-	if !o.logs && kind != otlpServer || !p.otlpRequestShown() {
-		if bad != nil {
-			return nil, bad
-		}
 		return rest, RejectOther
+	}
+	if bad != nil {
+		e.Damaged++
 	}
 	p.otlpDerived()
 	return rest, p.interpret(body, e)

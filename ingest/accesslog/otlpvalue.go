@@ -68,7 +68,7 @@ func (p *Parser) otlpColumn(b []byte, i, column int) (int, error) {
 // otlpBody reads a log record's body: a list of named values, or text that is a
 // JSON object, gives fields like attributes do. Other text is not read.
 func (p *Parser) otlpBody(b []byte, i int) (int, error) {
-	v, _, i, err := p.otlpAny(b, i, &member{child: p.root}, true)
+	v, _, i, err := p.otlpAny(b, i, &p.otlp.whole, true)
 	if err != nil || len(v) == 0 || v[0] != '{' {
 		return i, err
 	}

@@ -54,6 +54,7 @@ type format struct {
 	columns  []string // names of the columns, where the position tells them
 	tokenize func(*Parser, []byte) error
 	batch    func(p *Parser, line []byte, depth int, before Notes, e *Entry) (rest []byte, err error) // of lines that hold many records
+	next     func(p *Parser, line []byte, e *Entry) (rest []byte, err error)                          // of what such a line had left over
 	other    func(*Parser) bool                                                                       // what was read is no access record, and not meant to be one
 	depart   func(*Parser, *Entry)                                                                    // how the logger shows tries and departures; nil: as the vendor does
 }
@@ -85,7 +86,10 @@ var formats = []format{
 		names: [][]alias{albNames}, tokenize: (*Parser).tokenizeALB, depart: (*Parser).albDeparture},
 	{name: "otlp-json", named: true, duration: unitMillis, columns: otlpColumns,
 		headers: []string{"rpc.request.metadata.", "rpc.grpc.request.metadata."},
-		names:   [][]alias{otlpNames, envoyNames}, batch: (*Parser).otlpBatch, depart: (*Parser).otlpDeparture},
+		names:   [][]alias{otlpNames, envoyNames}, batch: (*Parser).otlpBatch, next: (*Parser).otlpNext, depart: (*Parser).otlpDeparture},
+	{name: "otlp-proto", named: true, duration: unitMillis, columns: otlpColumns,
+		headers: []string{"rpc.request.metadata.", "rpc.grpc.request.metadata."},
+		names:   [][]alias{otlpNames, envoyNames}, batch: (*Parser).protoBatch, next: (*Parser).protoNext, depart: (*Parser).otlpDeparture},
 	{name: "linkerd-json", json: true, named: true, duration: unitNanos,
 		names: [][]alias{linkerdNames}, depart: (*Parser).linkerdDeparture},
 }
@@ -140,6 +144,7 @@ func New(c Config) (*Parser, error) {
 	for _, f := range p.keys {
 		p.keyMask[f>>6] |= 1 << (f & 63)
 	}
+	p.otlp.whole.child = p.root
 	p.keyBuf = make([][]byte, len(p.keys))
 	p.extraBuf = make([][]byte, len(p.extra))
 	return p, nil
@@ -341,7 +346,7 @@ func (p *Parser) Parse(line []byte, e *Entry) (rest []byte, err error) {
 	line = line[:len(line):len(line)] // words are read up to the capacity
 	e.Damaged, e.Notes = 0, 0
 	if p.format.batch != nil && p.otlpGoesOn(line) {
-		return p.otlpNext(line, e)
+		return p.format.next(p, line, e)
 	}
 	if len(line) > MaxLine {
 		return nil, RejectTooLong

@@ -22,8 +22,9 @@ func servedLines(t testing.TB) map[string]string {
 			`"request_Question-Key":"qk1.web.a.mjq3k2zz.AAAAAAAAAAAA0000.BBBBBBBBBBBBBBBBBBBBBB","request_User-Agent":"a/1","time":"2026-03-03T10:15:42Z"}`,
 		"linkerd-json": `{"client.addr":"10.1.2.3:4444","client.id":"web.shop.serviceaccount.identity","host":"seats","method":"GET","processing_ns":"40000","request_bytes":"","response_bytes":"11","status":200,` +
 			`"timestamp":"2026-03-03T10:15:42.118273645Z","total_ns":"250000000","trace_id":"t-1","uri":"http://seats:80/v1/seats/7","user_agent":"a/1","version":"HTTP/2.0"}`,
-		"alb":       albLine,
-		"otlp-json": otlpLine(),
+		"alb":        albLine,
+		"otlp-json":  otlpLine(),
+		"otlp-proto": protoOf(t, otlpLine()),
 	}
 }
 
