@@ -234,11 +234,12 @@ func (c *checker) source(i int) {
 				c.warn("%s.file.paths: no file matches %s", at, visible(glob, 200, ""))
 			}
 			for _, name := range names {
-				seen = c.sample(at, name, parser) || seen
+				seen = c.sample(s, at, name, parser) || seen
 			}
 		}
 	}
 	if !seen {
+		c.never(s, at)
 		c.byFormat(s, at)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/targetside/auditor/config"
@@ -28,6 +29,10 @@ A record is one JSON object on a line (--output json) or a block of lines. What
 the record does not say is null, or left out of the block. A line that cannot be
 read is an object with line, offset and error; the line itself is never shown.
 
+With --shows nothing is read: what the records of the format can show is printed
+(the key, the attempt, the departure, the deadline), and what to write into the
+logger's configuration to make it show. Text output ends with the same.
+
 Unlike all other commands this one prints KEYS AS THEY STAND IN THE LOG, like an
 editor opened on it. Mind where you paste its output.
 
@@ -43,6 +48,7 @@ func explain(ctx context.Context, p *program, args []string) (int, error) {
 	configFile := f.String("config", "", "read fields, zone and keys from the configuration in `FILE`")
 	format := f.String("format", "", "read the lines as `FORMAT`: auto, "+strings.Join(accesslog.Formats(), ", ")+" (default: the configuration's, else auto)")
 	output := f.String("output", "text", "print `json` (one object a line) or text")
+	shows := f.Bool("shows", false, "print what --format can show, of every format if there is none, and read nothing")
 	files, err := parse(p, f, args)
 	if err != nil {
 		return exitUsage, err
@@ -52,6 +58,12 @@ func explain(ctx context.Context, p *program, args []string) (int, error) {
 	}
 	if err := checkFormat(*format); err != nil {
 		return exitUsage, err
+	}
+	if *shows {
+		if len(files) > 0 {
+			return exitUsage, errors.New("--shows reads no file")
+		}
+		return printShows(p.stdout, *format, *output == "json")
 	}
 	l, err := load(p, *configFile, false)
 	if err != nil {
@@ -76,6 +88,11 @@ func explain(ctx context.Context, p *program, args []string) (int, error) {
 			faults = append(faults, err)
 		}
 	}
+	if *output == "text" {
+		for _, format := range x.formats {
+			showsText(x.out, format)
+		}
+	}
 	if err := x.out.Flush(); err != nil {
 		faults = append(faults, fmt.Errorf("write: %w", err))
 	}
@@ -91,6 +108,7 @@ type explainer struct {
 	out    *bufio.Writer
 	print  func(io.Writer, any) error
 
+	formats             []string // of the records, in the order in which they came
 	records, unreadable int64
 	filled              bool // some file was not empty
 
@@ -252,7 +270,9 @@ func (x *explainer) line(line []byte, at accesslog.Place) error {
 					return err
 				}
 			}
-			x.records++
+			if x.records++; !slices.Contains(x.formats, x.readAs) {
+				x.formats = append(x.formats, x.readAs)
+			}
 			err = x.print(x.out, x.record(line, at, parts))
 		}
 		if err != nil {

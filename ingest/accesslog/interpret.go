@@ -11,7 +11,7 @@ func (p *Parser) interpret(text []byte, e *Entry) error {
 	e.Text, e.Damaged = text, damaged
 	e.Duration, e.GRPCStatus, e.BytesSent = Unknown, Unknown, Unknown
 	e.AttemptsLeft, e.RetryAfter = Unknown, Unknown
-	if r.vendor == vendorAny && !p.format.json &&
+	if r.vendor == vendorAny && !p.format.json && p.format.depart == nil &&
 		(r.shows(fCompletion) || r.shows(fUpstreamStatus) || r.shows(fUpstreamTime)) {
 		r.vendor = vendorNginx
 	}
