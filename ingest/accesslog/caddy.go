@@ -68,7 +68,7 @@ func (p *Parser) caddyDeparture(e *Entry) {
 	case e.Status == 499:
 		e.Notes |= NoteLowConfidence // a handler's own
 	case broken && e.Status != 0:
-		e.cutOff()
+		e.cutOff(r.has(fContentLength))
 	case p.announced(e):
 	}
 	e.Visible = e.Visible || e.Gone >= GoneLikely
@@ -110,18 +110,26 @@ func (p *Parser) announced(e *Entry) bool {
 	case string(e.Method) == "HEAD", e.Status == 204, e.Status == 304, e.BytesSent >= length:
 		e.Delivered = DeliveredAll
 	default:
-		e.cutOff()
+		e.cutOff(true)
 	}
 	return true
 }
 
+// goBuffers is how much of an answer of announced length Go's server holds back
+// before anything of it leaves.
+const goBuffers = 6 << 10
+
 // cutOff is an answer that began and did not finish, and the record does not name
-// the side that broke it off.
-func (e *Entry) cutOff() {
+// the side that broke it off. Its bytes are those that were handed to Go's server,
+// which sends the first of them late where it knows how many will come.
+func (e *Entry) cutOff(announced bool) {
 	e.Notes |= NoteLowConfidence
-	if e.BytesSent == 0 {
+	switch {
+	case e.BytesSent == 0:
 		e.depart(GoneLikely, DeliveredNone, WorkYes, UndeliveredAnswer)
-		return
+	case e.BytesSent < 0 || announced && e.BytesSent <= goBuffers:
+		e.depart(GoneLikely, DeliveredUnknown, WorkYes, DuringResponse)
+	default:
+		e.depart(GoneLikely, DeliveredPartial, WorkYes, DuringResponse)
 	}
-	e.depart(GoneLikely, DeliveredPartial, WorkYes, DuringResponse)
 }

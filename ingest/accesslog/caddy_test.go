@@ -32,6 +32,7 @@ func TestCaddyAsServed(t *testing.T) {
 		whole   = "yes/not_recorded visible"
 		unknown = "no_record/unknown/"
 		cut     = "likely/partial/yes/during_response visible"
+		held    = "likely/unknown/yes/during_response visible" // perhaps in Caddy's buffers alone
 	)
 	want := map[string]string{
 		"ok":      "", // below: some are chunked
@@ -75,6 +76,8 @@ func TestCaddyAsServed(t *testing.T) {
 		switch {
 		case name == "ok" && strings.HasPrefix(path, "/stream?"):
 			expected = "200 " + unknown + "yes/not_recorded"
+		case path == "/streamcl?" && name == "mid", path == "/diecl?":
+			expected = "200 " + held + " no duration [low_confidence]"
 		case name == "ok":
 			expected = "200 no_record/all_handed_over/" + whole
 		case name == "":

@@ -34,6 +34,8 @@ func TestTraefik(t *testing.T) {
 		{"length known", head + service + `,"DownstreamStatus":200,"DownstreamContentSize":10,"OriginStatus":200,"downstream_Content-Length":"10"}`,
 			"200 no_record/all_handed_over/yes/not_recorded visible", "10.0.8.1:80 200 2002ms sent"},
 		{"cut off", head + service + `,"DownstreamStatus":200,"DownstreamContentSize":9,"OriginStatus":200,"origin_Content-Length":"10"}`,
+			"200 likely/unknown/yes/during_response visible [low_confidence]", "10.0.8.1:80 200 2002ms sent"},
+		{"cut off late", head + service + `,"DownstreamStatus":200,"DownstreamContentSize":9000,"OriginStatus":200,"origin_Content-Length":"10000"}`,
 			"200 likely/partial/yes/during_response visible [low_confidence]", "10.0.8.1:80 200 2002ms sent"},
 		{"gone", head + service + `,"DownstreamStatus":499,"DownstreamContentSize":21,"OriginStatus":499,"OriginContentSize":21}`,
 			"499 yes/none/unknown/before_response visible [low_confidence]", "10.0.8.1:80 0 2002ms sent"},
