@@ -90,10 +90,12 @@ func (p *Parser) caddyDuration(e *Entry) (broken bool) {
 	default:
 		return false
 	}
-	if e.Duration = Unknown; e.StampIsEnd {
-		e.Start = e.End
-	} else {
+	if e.Duration = Unknown; !e.StampIsEnd {
 		e.End = e.Start
+		return broken
+	}
+	if e.Start = e.End; e.Deadline != 0 {
+		e.Deadline = p.deadline(e) // it may be counted from the start
 	}
 	return broken
 }

@@ -106,7 +106,7 @@ func TestCaddyAsServed(t *testing.T) {
 }
 
 func TestCaddyDurations(t *testing.T) {
-	const line = `{"ts":1772532942.25,"logger":"http.log.access","msg":"handled request","request":{"method":"GET","uri":"/a"},"duration":%s,"size":5,"status":200,"resp_headers":{"Content-Length":["5"]}}`
+	const line = `{"ts":1772532942.25,"logger":"http.log.access","msg":"handled request","request":{"method":"GET","uri":"/a","headers":{"Grpc-Timeout":["2S"]}},"duration":%s,"size":5,"status":200,"resp_headers":{"Content-Length":["5"]}}`
 	tests := []struct {
 		logged, field string
 		want          int64
@@ -130,7 +130,7 @@ func TestCaddyDurations(t *testing.T) {
 		if _, err := mustNew(t, c).Parse(fmt.Appendf(nil, line, tt.logged), &e); err != nil {
 			t.Fatal(err)
 		}
-		if e.Duration != tt.want || fmt.Sprint(e.Notes.Strings()) != tt.notes || e.End-e.Start != max(tt.want, 0) {
+		if e.Duration != tt.want || fmt.Sprint(e.Notes.Strings()) != tt.notes || e.End-e.Start != max(tt.want, 0) || e.Deadline != e.Start+2e9 {
 			t.Errorf("%s as %q: %d, %v, want %d, %s", tt.logged, tt.field, e.Duration, e.Notes.Strings(), tt.want, tt.notes)
 		}
 	}

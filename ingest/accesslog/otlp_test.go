@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 const (
@@ -152,6 +153,26 @@ func TestOTLPLogs(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			wantAll(t, readOTLP(t, p, head+tt.record+`]}]}]}`, show), tt.want)
 		})
+	}
+}
+
+// Lists in lists are read a few deep, and what lies deeper costs no more than to pass
+// over it.
+func TestOTLPNesting(t *testing.T) {
+	const depth = 20000
+	value := strings.Repeat(`{"arrayValue":{"values":[`, depth) + `{"stringValue":"q"}` + strings.Repeat(`]}}`, depth)
+	line := `{"resourceSpans":[{"resource":{},"scopeSpans":[{"spans":[{"kind":2,"startTimeUnixNano":"1772532942118000000","attributes":[{"key":"url.path","value":{"stringValue":"/a"}},` +
+		`{"key":"question_key","value":` + value + `}]}]}]}]}`
+	p := mustNew(t, Config{Format: "otlp-json", Keys: []string{"question_key"}})
+	done := make(chan []string, 1)
+	go func() {
+		done <- readOTLP(t, p, line, func(e *Entry) string { return string(e.Path) + string(e.Keys[0]) })
+	}()
+	select {
+	case got := <-done:
+		wantAll(t, got, "/a")
+	case <-time.After(20 * time.Second):
+		t.Fatal("it takes too long")
 	}
 }
 

@@ -255,9 +255,11 @@ func (p *Parser) otlpAny(b []byte, i int, m *member, wanted bool) (v []byte, is 
 // otlpArray reads {"values":[…]} of values without a name.
 func (p *Parser) otlpArray(b []byte, i int, m *member, wanted bool) (all []byte, next int, err error) {
 	end, err := otlpSkip(b, i)
-	if err != nil || !wanted || b[i] != '{' {
+	if err != nil || !wanted || b[i] != '{' || p.otlp.depth >= maxDepth {
 		return nil, end, err
 	}
+	p.otlp.depth++
+	defer func() { p.otlp.depth-- }()
 	if i = bytes.IndexByte(b[i:end], '[') + i; i < 0 || b[i] != '[' {
 		return nil, end, nil
 	}
