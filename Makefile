@@ -65,7 +65,7 @@ pgo: ## renew cmd/auditor/default.pgo, the profile that guides the compiler
 record: ## record the sample logs anew, from real nginx and Envoy
 	$(GO) run ./examples/record -out examples/logs
 
-test-recorded: ## record logs from real nginx and Envoy, and audit those
+test-recorded: ## record logs from real nginx, Envoy, HAProxy and Apache, and audit those
 	bash examples/record/test.sh
 
 test-kafka: ## kill daemons that read from a real Kafka broker, and audit what is left

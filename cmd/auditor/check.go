@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/targetside/auditor/config"
 	"github.com/targetside/auditor/ingest/accesslog"
@@ -51,7 +50,7 @@ func check(ctx context.Context, p *program, args []string) (int, error) {
 	if _, err := l.pipelineConfig(p.now()); err != nil {
 		return exitFailed, err
 	}
-	c := &checker{loaded: l, now: p.now()}
+	c := &checker{loaded: l}
 	c.identity()
 	c.memory()
 	for i := range l.Sources {
@@ -76,7 +75,6 @@ func check(ctx context.Context, p *program, args []string) (int, error) {
 // checker gathers what is to be said of a configuration that could be read.
 type checker struct {
 	*loaded
-	now      time.Time
 	faults   []string // it cannot be used
 	warnings []string // it is most likely not meant
 	remarks  []string // for the reader of the configuration in force
@@ -213,7 +211,7 @@ func (c *checker) memory() {
 // first lines where there are any, else by its format.
 func (c *checker) source(i int) {
 	s, at := &c.Sources[i], fmt.Sprintf("sources[%d]", i)
-	parser, err := parserConfig(s, c.now)
+	parser, err := parserConfig(s)
 	if err != nil {
 		c.refuse("%s.zone: %v", at, err)
 		return
@@ -253,11 +251,15 @@ func (c *checker) minted(s *config.Source, at string) {
 	}
 }
 
+const append499 = "status 499, so an ordinary line proves nothing: append $request_completion"
+
 // byFormat warns of what the default line of a format does not hold.
 func (c *checker) byFormat(s *config.Source, at string) {
 	var departure, key bool // the default line shows it
 	switch s.Format {
 	case "nginx-combined", "ingress-nginx":
+	case "haproxy": // captures need no fields
+		key = true
 	case "envoy-text", "istio-text":
 		departure, key = true, c.accepts("x-request-id")
 	default:
@@ -271,6 +273,9 @@ func (c *checker) byFormat(s *config.Source, at string) {
 	}
 	departure = departure || s.Fields["request_completion"] != "" || s.Fields["client_gone"] != "" || s.Fields["departure"] != ""
 	if !departure {
-		c.warn("%s.format: the default line of %s shows a departure only by status 499, so an ordinary line proves nothing: append $request_completion", at, s.Format)
+		c.warn("%s.format: the default line of %s shows a departure only by %s", at, s.Format, map[string]string{
+			"nginx-combined": append499, "ingress-nginx": append499,
+			"haproxy": "some termination states, so an ordinary line proves nothing: set option abortonclose and append abortonclose=on (see docs/formats.md)",
+		}[s.Format])
 	}
 }

@@ -167,7 +167,7 @@ func (x *explainer) begin(name string, sample []byte) error {
 	if err != nil {
 		return err
 	}
-	c, err := parserConfig(&source, x.p.now())
+	c, err := parserConfig(&source)
 	if err != nil {
 		return err
 	}

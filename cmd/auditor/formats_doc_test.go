@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -147,6 +148,23 @@ func TestDocumentedEnvoyFormat(t *testing.T) {
 			t.Errorf("tries %v", r.Tries)
 		case !r.Visible || r.Class != "during_response" || r.Peer == nil || r.RequestID == nil:
 			t.Errorf("%+v", r)
+		}
+	}
+}
+
+// TestShippedFormats holds the page to the files that are tried with real servers.
+func TestShippedFormats(t *testing.T) {
+	page, err := os.ReadFile("../../docs/formats.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("../../examples/formats/*")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no files: %v", err)
+	}
+	for _, name := range files {
+		if text := shipped(t, filepath.Base(name)); !strings.Contains(string(page), "\n"+text+"```\n") {
+			t.Errorf("docs/formats.md does not show %s as it is", name)
 		}
 	}
 }

@@ -84,15 +84,13 @@ func checkFormat(format string) error {
 	return nil
 }
 
-// parserConfig says how the records of a source are read. A named zone is taken at
-// the offset that it has now.
-func parserConfig(s *config.Source, now time.Time) (accesslog.Config, error) {
+// parserConfig says how the records of a source are read.
+func parserConfig(s *config.Source) (accesslog.Config, error) {
 	zone, err := s.Location()
 	if err != nil {
 		return accesslog.Config{}, err
 	}
-	_, offset := now.In(zone).Zone()
-	c := accesslog.Config{Format: s.Format, Fields: s.Fields, ZoneSeconds: offset}
+	c := accesslog.Config{Format: s.Format, Fields: s.Fields, Pattern: s.Pattern, Zone: zone}
 	switch s.AttemptScope {
 	case "hop":
 		c.AttemptScope = accesslog.ScopeHop
@@ -148,7 +146,7 @@ func (l *loaded) pipelineConfig(now time.Time) (pipeline.Config, error) {
 	var faults []error
 	for i := range sources {
 		s := &sources[i]
-		parser, err := parserConfig(s, now)
+		parser, err := parserConfig(s)
 		if err != nil {
 			faults = append(faults, err)
 			continue

@@ -52,7 +52,7 @@ func Detect(sample []byte) (string, error) {
 
 // detectOrder puts the formats with the stricter shape first: they win a draw.
 func detectOrder() []string {
-	return []string{"json", "istio-text", "envoy-text", "ingress-nginx", "nginx-combined", "logfmt"}
+	return []string{"json", "haproxy", "istio-text", "envoy-text", "ingress-nginx", "nginx-combined", "logfmt"}
 }
 
 // sampleLines cuts the sample into whole lines, parts joined.

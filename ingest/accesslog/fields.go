@@ -9,8 +9,8 @@ package accesslog
 //     returns a Reject, and it interprets nothing.
 //  2. Add the names that the format gives its fields to names.go.
 //  3. Add one line to the table formats below.
-//  4. Where the logger shows departures in its own way, write a pure function
-//     like nginxDeparture, add a vendor and call it from interpret.
+//  4. Where the logger shows departures in its own way, write a function that
+//     reads them from the raw values and name it as the format's depart.
 //
 // Nothing else changes: times, durations, attempts, deadlines and keys are read
 // in one place, interpret.go, from the raw values.
@@ -240,7 +240,11 @@ func (p *Parser) put(f field, v []byte) {
 // putName is for tokenizers of formats whose fields are named in the line; a
 // name that nobody asked for is dropped. A lone dash is no value.
 func (p *Parser) putName(name, v []byte) {
-	m := p.root.lookup(name)
+	p.putMember(p.root.lookup(name), v)
+}
+
+// putMember is putName for who has looked the name up before.
+func (p *Parser) putMember(m *member, v []byte) {
 	dash := len(v) == 1 && v[0] == '-'
 	for _, t := range m.targets {
 		if dash {

@@ -11,7 +11,7 @@ func (p *Parser) interpret(text []byte, e *Entry) error {
 	e.Text, e.Damaged = text, damaged
 	e.Duration, e.GRPCStatus, e.BytesSent = Unknown, Unknown, Unknown
 	e.AttemptsLeft, e.RetryAfter = Unknown, Unknown
-	if r.vendor == vendorAny && !p.format.json &&
+	if r.vendor == vendorAny && !p.format.json && p.format.depart == nil &&
 		(r.shows(fCompletion) || r.shows(fUpstreamStatus) || r.shows(fUpstreamTime)) {
 		r.vendor = vendorNginx
 	}
@@ -310,8 +310,11 @@ func grpcCode(b []byte) int {
 // canonical words.
 func (p *Parser) departure(e *Entry) {
 	r := &p.raw
-	switch r.vendor {
-	case vendorNginx:
+	switch {
+	case p.format.depart != nil:
+		e.Notes = r.notes
+		p.format.depart(p, e)
+	case r.vendor == vendorNginx:
 		body := int64(Unknown)
 		if r.has(fBodyBytes) {
 			body = count(r.cells[fBodyBytes].b)
@@ -323,7 +326,7 @@ func (p *Parser) departure(e *Entry) {
 		e.Tries = tries
 		e.Notes = r.notes | n
 		nginxDeparture(e, r.val(fCompletion), r.shows(fCompletion), body)
-	case vendorEnvoy:
+	case r.vendor == vendorEnvoy:
 		p.envoyTries(e)
 		e.Notes = r.notes
 		envoyDeparture(e, r.val(fFlags), r.val(fDetails), r.shows(fFlags))

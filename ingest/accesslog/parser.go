@@ -24,10 +24,12 @@ type Parser struct {
 	keyBuf, extraBuf [][]byte
 	tries            []Try
 	day              dayCache
+	local            localCache
 	marks            marks
 	unmarked         bool // for tests: read without marks
 	lenient          bool // quotes inside strings are not escaped
 	bare             bool // the record has a value without quotes
+	haproxy          haproxyState
 }
 
 // vendor says whose conventions a record follows.
@@ -49,6 +51,9 @@ type format struct {
 	duration unit // of a bare number without a unit in its name
 	names    [][]alias
 	tokenize func(*Parser, []byte) error
+	depart   func(*Parser, *Entry) // how the logger shows tries and departures; nil: as the vendor does
+	prepare  func(*Parser) error   // what New does last, where there is more to do
+	pattern  bool                  // Config.Pattern means something
 }
 
 var formats = []format{
@@ -70,6 +75,8 @@ var formats = []format{
 		names: [][]alias{envoyNames}, tokenize: (*Parser).tokenizeEnvoyText},
 	{name: "istio-text", vendor: vendorEnvoy, named: true, duration: unitMillis,
 		names: [][]alias{envoyNames}, tokenize: (*Parser).tokenizeEnvoyText},
+	{name: "haproxy", named: true, duration: unitMillis, names: [][]alias{haproxyNames},
+		tokenize: (*Parser).tokenizeHAProxy, depart: (*Parser).haproxyDeparture, prepare: (*Parser).bindHAProxy},
 }
 
 // Formats lists the formats that New knows.
@@ -121,7 +128,24 @@ func New(c Config) (*Parser, error) {
 	}
 	p.keyBuf = make([][]byte, len(p.keys))
 	p.extraBuf = make([][]byte, len(p.extra))
+	if c.Pattern != "" && !p.format.pattern {
+		return nil, fmt.Errorf("format %s has no pattern: leave it out, or name the format that it is of", c.Format)
+	}
+	if p.format.prepare != nil {
+		if err := p.format.prepare(p); err != nil {
+			return nil, err
+		}
+	}
 	return p, nil
+}
+
+// configured lists the log names that the configuration asks for.
+func (p *Parser) configured() []string {
+	names := append(append([]string{}, p.cfg.Keys...), p.cfg.Extra...)
+	for _, name := range p.cfg.Fields {
+		names = append(names, name)
+	}
+	return names
 }
 
 // bindFields binds the configured names of canonical fields, ahead of all usual

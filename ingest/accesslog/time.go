@@ -30,7 +30,7 @@ type dayCache struct {
 // was written. Understood are RFC 3339 with any fraction and offset, the compact
 // form 20260303T101542Z, CLF with and without brackets, and epoch seconds,
 // milliseconds, microseconds and nanoseconds. A stamp without a zone is read
-// with Config.ZoneSeconds.
+// in Config.Zone.
 func (p *Parser) stamp(b []byte) (ns, uncertainty int64, ok bool) {
 	if len(b) < 9 {
 		return 0, 0, false
@@ -172,8 +172,16 @@ func (p *Parser) fractionAndZone(second int64, b []byte) (ns, uncertainty int64,
 			uncertainty = 0
 		}
 	}
-	if len(b) != 1 || b[0] != 'Z' {
-		offset, ok := p.zone(b)
+	switch {
+	case len(b) == 1 && b[0] == 'Z':
+	case len(b) == 0:
+		if p.cfg.Zone != nil {
+			var again int64
+			second, again = p.local.unix(p.cfg.Zone, second)
+			uncertainty = max(uncertainty, again*1e9)
+		}
+	default:
+		offset, ok := zone(b)
 		if !ok {
 			return 0, 0, false
 		}
@@ -186,13 +194,13 @@ func (p *Parser) fractionAndZone(second int64, b []byte) (ns, uncertainty int64,
 }
 
 // zone reads an offset in seconds east of UTC.
-func (p *Parser) zone(b []byte) (offset int64, ok bool) {
-	if len(b) > 0 && b[0] == ' ' {
+func zone(b []byte) (offset int64, ok bool) {
+	if b[0] == ' ' {
 		b = b[1:]
 	}
 	switch string(b) {
 	case "":
-		return int64(p.cfg.ZoneSeconds), true
+		return 0, false
 	case "Z", "z", "UTC", "GMT":
 		return 0, true
 	}
