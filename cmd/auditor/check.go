@@ -211,15 +211,14 @@ func (c *checker) memory() {
 // first lines where there are any, else by its format.
 func (c *checker) source(i int) {
 	s, at := &c.Sources[i], fmt.Sprintf("sources[%d]", i)
-	parser, err := parserConfig(s)
+	parser, err := c.parserOf(s)
 	if err != nil {
 		c.refuse("%s.zone: %v", at, err)
 		return
 	}
-	parser.Keys = c.ring.Fields()
 	if s.Format != "auto" {
 		if _, err := accesslog.New(parser); err != nil {
-			c.refuse("%s.format: %v", at, err)
+			c.refuse("%s.%s: %v", at, wrongIn(parser), err)
 			return
 		}
 	}
@@ -241,6 +240,25 @@ func (c *checker) source(i int) {
 	}
 }
 
+// parserOf is how the records of a source are read when all that is configured is
+// asked of them.
+func (c *checker) parserOf(s *config.Source) (accesslog.Config, error) {
+	parser, err := parserConfig(s)
+	parser.Keys, parser.Extra = c.ring.Fields(), c.extra()
+	if field := c.Dependency.Field; field != "" {
+		parser.Fields = withField(parser.Fields, "dependency", field)
+	}
+	return parser, err
+}
+
+// wrongIn names the key to which an error of a parser belongs.
+func wrongIn(parser accesslog.Config) string {
+	if parser.Pattern != "" {
+		return "pattern"
+	}
+	return "format"
+}
+
 // minted warns where a key is read from a field in which nginx puts an id of its
 // own. The configuration has warned of claimed keys; a signed one is never
 // counted wrongly that way, only lost.
@@ -251,12 +269,33 @@ func (c *checker) minted(s *config.Source, at string) {
 	}
 }
 
+// byPattern warns of what a pattern has no place for.
+func (c *checker) byPattern(s *config.Source, at string) {
+	parser, err := c.parserOf(s)
+	if err != nil {
+		return // it was refused
+	}
+	p, err := accesslog.New(parser)
+	if err != nil {
+		return
+	}
+	if !slices.ContainsFunc(c.ring.Fields(), p.Gives) {
+		c.warn("%s.pattern: it has no key that is accepted (%s): every arrival would be unattributable (see docs/formats.md)", at, strings.Join(c.ring.Fields(), ", "))
+	}
+	if !p.GivesDeparture() {
+		c.warn("%s.pattern: it has no field that shows a departure (see docs/formats.md)", at)
+	}
+}
+
 const append499 = "status 499, so an ordinary line proves nothing: append $request_completion"
 
 // byFormat warns of what the default line of a format does not hold.
 func (c *checker) byFormat(s *config.Source, at string) {
 	var departure, key bool // the default line shows it
 	switch s.Format {
+	case "apache", "pattern":
+		c.byPattern(s, at)
+		return
 	case "nginx-combined", "ingress-nginx":
 	case "haproxy": // captures need no fields
 		key = true

@@ -9,7 +9,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"maps"
 	"strings"
 
 	"github.com/targetside/auditor/config"
@@ -42,6 +41,7 @@ func explain(ctx context.Context, p *program, args []string) (int, error) {
 	f.Usage = func() { fmt.Fprint(f.Output(), explainHelp); f.PrintDefaults() }
 	configFile := f.String("config", "", "read fields, zone and keys from the configuration in `FILE`")
 	format := f.String("format", "", "read the lines as `FORMAT`: auto, "+strings.Join(accesslog.Formats(), ", ")+" (default: the configuration's, else auto)")
+	pattern := f.String("pattern", "", "read the lines by `PATTERN`, with --format apache (a LogFormat) or pattern (an expression)")
 	output := f.String("output", "text", "print `json` (one object a line) or text")
 	files, err := parse(p, f, args)
 	if err != nil {
@@ -61,7 +61,7 @@ func explain(ctx context.Context, p *program, args []string) (int, error) {
 		files = []string{ingest.Stdin}
 	}
 	x := &explainer{
-		p: p, loaded: l, format: *format, out: bufio.NewWriter(p.stdout),
+		p: p, loaded: l, format: *format, pattern: *pattern, out: bufio.NewWriter(p.stdout),
 		print: printExplainedText,
 	}
 	if *output == "json" {
@@ -84,12 +84,13 @@ func explain(ctx context.Context, p *program, args []string) (int, error) {
 
 // explainer prints what it reads of one file after the other.
 type explainer struct {
-	p      *program
-	loaded *loaded
-	format string // of the command line
-	keys   *keyReader
-	out    *bufio.Writer
-	print  func(io.Writer, any) error
+	p       *program
+	loaded  *loaded
+	format  string // of the command line, as is pattern
+	pattern string
+	keys    *keyReader
+	out     *bufio.Writer
+	print   func(io.Writer, any) error
 
 	records, unreadable int64
 	filled              bool // some file was not empty
@@ -174,19 +175,18 @@ func (x *explainer) begin(name string, sample []byte) error {
 	if x.format != "" {
 		c.Format = x.format
 	}
+	if x.pattern != "" {
+		c.Pattern = x.pattern
+	}
 	if c.Format == "auto" {
 		if c.Format, err = accesslog.Detect(sample); err != nil {
 			return fmt.Errorf("%w with --format", err)
 		}
 	}
 	if field := x.loaded.Dependency.Field; field != "" {
-		c.Fields = maps.Clone(c.Fields)
-		if c.Fields == nil {
-			c.Fields = map[string]string{}
-		}
-		c.Fields["dependency"] = field
+		c.Fields = withField(c.Fields, "dependency", field)
 	}
-	c.Keys, c.Trace = x.keys.fields, true
+	c.Keys, c.Extra, c.Trace = x.keys.fields, x.loaded.extra(), true
 	x.readAs = c.Format
 	if x.joiner = new(accesslog.Joiner); !x.joiner.Needed(sample) {
 		x.joiner = nil

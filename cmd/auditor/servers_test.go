@@ -362,3 +362,37 @@ func firstRecord(t *testing.T, config, log string) (r explained) {
 	}
 	return r
 }
+
+// TestServerApache runs a real httpd before the same application. It does not
+// notice a caller that closes while it waits: those records look like any other,
+// and so none that shows no departure may count as able to.
+func TestServerApache(t *testing.T) {
+	bin := findServer(t, "apache2", "Debian: apt-get install apache2-bin")
+	a, dir, port := newTriedApp(t), t.TempDir(), freePort(t)
+	log := filepath.Join(dir, "audit.log")
+	modules := ""
+	for _, m := range []string{"mpm_event", "authz_core", "proxy", "proxy_http", "unique_id"} {
+		modules += fmt.Sprintf("LoadModule %s_module /usr/lib/apache2/modules/mod_%s.so\n", m, m)
+	}
+	conf := modules + fmt.Sprintf("ServerRoot %[1]s\nServerName shop.test\nPidFile %[1]s/httpd.pid\nErrorLog %[1]s/error.log\nDefaultRuntimeDir %[1]s\nListen 127.0.0.1:%[2]d\nProxyPass / http://127.0.0.1:%[3]s/\n", dir, port, a.port()) +
+		shipped(t, "apache.conf")
+	cmd := exec.Command(bin, "-X", "-f", writeIn(t, filepath.Join(dir, "httpd.conf"), conf))
+	cmd.Env = append(os.Environ(), "APACHE_LOG_DIR="+dir)
+	var format string
+	for line := range strings.Lines(shipped(t, "apache.conf")) {
+		if strings.HasPrefix(line, "LogFormat ") {
+			format = strings.TrimSpace(line)
+		}
+	}
+	config := writeIn(t, filepath.Join(dir, "auditor.yaml"), fmt.Sprintf("sources:\n  - file: {paths: [%q]}\n    format: apache\n    pattern: '%s'\n", log, format))
+	tryServer(t, a, cmd, port, log, config, false, []triedCaller{
+		{name: "ok", path: "/", status: httpStatus(200), class: "not_recorded", gone: "no_record", work: "yes"},
+		{name: "held", path: "/held", status: httpStatus(200), class: "not_recorded", gone: "no_record", work: "yes"},
+		{name: "fin", path: "/held", leave: "before fin", status: httpStatus(200), class: "not_recorded", gone: "no_record", work: "yes"},
+		{name: "rst", path: "/held", leave: "before rst", status: httpStatus(200), class: "undelivered_answer", gone: "yes", work: "yes", seen: true},
+		{name: "half", path: "/held", leave: "before half", status: httpStatus(200), class: "not_recorded", gone: "no_record", work: "yes"},
+		{name: "midfin", path: "/endless", leave: "during fin", status: httpStatus(200), class: "during_response", gone: "yes", work: "yes", seen: true},
+		{name: "midrst", path: "/endless", leave: "during rst", status: httpStatus(200), class: "during_response", gone: "yes", work: "yes", seen: true},
+		{name: "refused", path: "/refused", status: httpStatus(503), class: "not_recorded", gone: "no_record", work: "unknown"},
+	})
+}

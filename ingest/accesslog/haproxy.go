@@ -39,8 +39,11 @@ func (p *Parser) tokenizeHAProxy(line []byte) error {
 	p.putMember(h.columns[haClient], client)
 	rest := line[open+1:]
 	n := bytes.IndexByte(rest, ']')
-	if n < 0 {
+	switch {
+	case n < 0:
 		return RejectCut
+	case n == 0:
+		return RejectSyntax
 	}
 	if stamp := rest[:n]; isDigit(stamp[len(stamp)-1]) && bytes.IndexByte(stamp, ' ') < 0 {
 		p.note(NoteZoneNotLogged)

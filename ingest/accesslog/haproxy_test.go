@@ -87,6 +87,7 @@ func TestHAProxy(t *testing.T) {
 		{name: "cut in the columns", line: haproxyLine()[:80], err: RejectCut},
 		{name: "TCP log", line: `192.0.2.9:3301 [03/Mar/2026:10:15:42.000] fe be/s1 0/0/5 116 -- 1/1/0/0/0 0/0`, err: RejectCut},
 		{name: "a message", line: `[NOTICE]   (811) : haproxy version is 2.6.12`, err: RejectSyntax},
+		{name: "no stamp in the brackets", line: "0 []0/000/0000:", err: RejectSyntax},
 		{name: "no time", line: haproxyLine("10:15:42.000", "10:75:42.000"), err: RejectBadTime},
 		{name: "status is no number", line: haproxyLine(" 200 ", " two "), err: RejectSyntax},
 	}

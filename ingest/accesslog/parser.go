@@ -30,6 +30,9 @@ type Parser struct {
 	lenient          bool // quotes inside strings are not escaped
 	bare             bool // the record has a value without quotes
 	haproxy          haproxyState
+	program          *program // of formats with a pattern
+	apache           []apacheColumn
+	looseKey         bool // a key stands where blanks would move it
 }
 
 // vendor says whose conventions a record follows.
@@ -54,6 +57,7 @@ type format struct {
 	depart   func(*Parser, *Entry) // how the logger shows tries and departures; nil: as the vendor does
 	prepare  func(*Parser) error   // what New does last, where there is more to do
 	pattern  bool                  // Config.Pattern means something
+	spanned  bool                  // of fine stamps of start and end both are meant
 }
 
 var formats = []format{
@@ -77,6 +81,10 @@ var formats = []format{
 		names: [][]alias{envoyNames}, tokenize: (*Parser).tokenizeEnvoyText},
 	{name: "haproxy", named: true, duration: unitMillis, names: [][]alias{haproxyNames},
 		tokenize: (*Parser).tokenizeHAProxy, depart: (*Parser).haproxyDeparture, prepare: (*Parser).bindHAProxy},
+	{name: "apache", named: true, duration: unitMillis, spanned: true, names: [][]alias{apacheNames},
+		tokenize: (*Parser).tokenizeApache, depart: (*Parser).apacheDeparture, prepare: (*Parser).compileApache, pattern: true},
+	{name: "pattern", named: true, duration: unitMillis, names: [][]alias{jsonNames, nginxShared},
+		tokenize: (*Parser).tokenizePattern, prepare: (*Parser).compilePattern, pattern: true},
 }
 
 // Formats lists the formats that New knows.
@@ -408,9 +416,15 @@ func (p *Parser) record(text []byte, depth int, before Notes, e *Entry) (rest []
 			}
 			return rest, p.other(stderr, err)
 		}
-		return nil, RejectSyntax
+		if !p.format.pattern {
+			return nil, RejectSyntax
+		}
 	}
-	text = bytes.TrimRight(text, "\r\n \t")
+	end := "\r\n \t"
+	if p.format.pattern {
+		end = "\r\n" // the pattern may want the blanks
+	}
+	text = bytes.TrimRight(text, end)
 	if len(text) == 0 {
 		return nil, RejectSyntax
 	}

@@ -12,6 +12,8 @@ var serverLines = []struct {
 	line   string
 }{
 	{Config{Format: "haproxy"}, "<134>Mar  3 10:15:42 lb1 haproxy[811]: " + haproxyLine("{q-1|2} {3}", "{qk1.web.a.mjq3k2zz.AAAAAAAAAAAA0001.BBBBBBBBBBBBBBBBBBBBBB|2} {3}")},
+	{Config{Format: "apache", Pattern: apacheAudit}, apacheAuditLine},
+	{Config{Format: "pattern", Pattern: patternOf}, patternLine},
 }
 
 func TestServersDoNotAllocate(t *testing.T) {

@@ -1,0 +1,36 @@
+package accesslog
+
+// apacheDeparture reads from a record of httpd's whether the caller left, what it
+// got and whether the work was done: %X is X where the connection broke before
+// the answer was complete, and %O what went over the wire until then. %B and %b
+// count what was handed to httpd's filters, and prove nothing.
+//
+// Any other %X proves nothing either: httpd does not look for callers that close
+// while it waits, and what it writes to one is taken by the kernel. So no
+// ordinary record is Visible, and there is no setting that would change it.
+func (p *Parser) apacheDeparture(e *Entry) {
+	r := &p.raw
+	e.Gone, e.Delivered, e.Departure = GoneNoRecord, DeliveredUnknown, NotRecorded
+	switch e.Status {
+	case 0, 400, 408, 413, 414, 431, 502, 503, 504:
+		// httpd's own words for a request that it could not read or pass on, or
+		// those of what stands behind it.
+	default:
+		e.Work = WorkYes
+	}
+	// A "-" is what %X is for a connection that is closed after the answer.
+	switch state := r.val(fTermination); {
+	case len(state) == 0 && !r.isNull(fTermination):
+	case string(state) != "X":
+		e.Delivered = DeliveredAll
+	case !r.has(fBytesSent):
+		e.Gone, e.Departure = GoneYes, UnknownPoint
+	case e.BytesSent > 0:
+		e.Gone, e.Delivered, e.Departure = GoneYes, DeliveredPartial, DuringResponse
+	case e.Work == WorkYes:
+		e.Gone, e.Delivered, e.Departure = GoneYes, DeliveredNone, UndeliveredAnswer
+	default:
+		e.Gone, e.Delivered, e.Departure = GoneYes, DeliveredNone, BeforeResponse
+	}
+	e.Visible = e.Gone >= GoneLikely
+}
