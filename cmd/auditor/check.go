@@ -293,10 +293,10 @@ const append499 = "status 499, so an ordinary line proves nothing: append $reque
 func (c *checker) byFormat(s *config.Source, at string) {
 	var departure, key bool // the default line shows it
 	switch s.Format {
-	case "apache", "pattern":
+	case "apache", "pattern", "iis":
 		c.byPattern(s, at)
 		return
-	case "nginx-combined", "ingress-nginx":
+	case "nginx-combined", "ingress-nginx", "traefik-clf":
 	case "haproxy": // captures need no fields
 		key = true
 	case "envoy-text", "istio-text":
@@ -314,7 +314,8 @@ func (c *checker) byFormat(s *config.Source, at string) {
 	if !departure {
 		c.warn("%s.format: the default line of %s shows a departure only by %s", at, s.Format, map[string]string{
 			"nginx-combined": append499, "ingress-nginx": append499,
-			"haproxy": "some termination states, so an ordinary line proves nothing: set option abortonclose and append abortonclose=on (see docs/formats.md)",
+			"traefik-clf": "status 499, so an ordinary line proves nothing: there is nothing to append, use JSON",
+			"haproxy":     "some termination states, so an ordinary line proves nothing: set option abortonclose and append abortonclose=on (see docs/formats.md)",
 		}[s.Format])
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 
@@ -56,9 +57,10 @@ func (c *checker) sample(at, name string, parser accesslog.Config) bool {
 			return false
 		}
 	}
+	parser.Pattern = cmp.Or(accesslog.HeadPattern(parser.Format, head), parser.Pattern)
 	p, err := accesslog.New(parser)
 	if err != nil {
-		c.refuse("%s.format: %v", at, err)
+		c.refuse("%s.%s: %v", at, wrongIn(parser), err)
 		return false
 	}
 	n := c.count(p, head)

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -183,6 +184,7 @@ func (x *explainer) begin(name string, sample []byte) error {
 			return fmt.Errorf("%w with --format", err)
 		}
 	}
+	c.Pattern = cmp.Or(accesslog.HeadPattern(c.Format, sample), c.Pattern)
 	if field := x.loaded.Dependency.Field; field != "" {
 		c.Fields = withField(c.Fields, "dependency", field)
 	}

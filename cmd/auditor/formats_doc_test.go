@@ -205,4 +205,16 @@ func TestDocumentedPatterns(t *testing.T) {
 	case r.Deadline == nil || *r.Deadline != "2026-03-03T10:15:42.300Z" || !r.Visible || r.Class != "before_response":
 		t.Errorf("deadline %v, visible %v, class %s", r.Deadline, r.Visible, r.Class)
 	}
+
+	const w3c = "2026-03-03 10:15:42 10.0.0.5 GET /seats/7 - 443 - 192.0.2.9 Mozilla/5.0 - 200 0 64 1500 q-1 2"
+	code, stdout, stderr = runAuditor(t, w3c+"\n", "explain", "--format", "iis", "--pattern", docPattern(t, "iis"), "--output", "json")
+	if code != exitOK {
+		t.Fatal(stderr)
+	}
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Key == nil || r.Key.Value != "q-1" || r.Attempt == nil || *r.Attempt != 2 || r.Class != "unknown_point" || r.Gone != "likely" {
+		t.Errorf("%+v", r)
+	}
 }

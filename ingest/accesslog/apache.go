@@ -118,7 +118,7 @@ func (p *Parser) compileApache() error {
 				next = ""
 			}
 		}
-		if c.how == apacheLoose && i > 0 && strings.HasSuffix(columns[i-1].text, `"`) && strings.HasPrefix(next, `"`) {
+		if (c.how == apacheLoose || c.how == apacheWord && c.set == "") && i > 0 && strings.HasSuffix(columns[i-1].text, `"`) && strings.HasPrefix(next, `"`) {
 			c.how = apacheQuoted
 		}
 		at := len(p.apache)
@@ -151,7 +151,7 @@ func (p *Parser) isKey(f field) bool {
 func (c *apacheColumn) instr() instr {
 	set := new(byteSet)
 	for b := range set {
-		set[b] = b != '\n'
+		set[b] = true
 	}
 	switch c.how {
 	case apacheFixed:

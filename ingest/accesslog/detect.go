@@ -52,7 +52,7 @@ func Detect(sample []byte) (string, error) {
 
 // detectOrder puts the formats with the stricter shape first: they win a draw.
 func detectOrder() []string {
-	return []string{"json", "haproxy", "istio-text", "envoy-text", "ingress-nginx", "nginx-combined", "logfmt"}
+	return []string{"json", "haproxy", "traefik-clf", "iis", "istio-text", "envoy-text", "ingress-nginx", "nginx-combined", "logfmt"}
 }
 
 // sampleLines cuts the sample into whole lines, parts joined.
@@ -89,7 +89,7 @@ func sampleLines(sample []byte) ([][]byte, error) {
 // readable counts the lines that read as records of the format, and those that
 // are known to be something else. vote is the kind of JSON that most are.
 func readable(format string, lines [][]byte) (n, others int, vote string) {
-	p, err := New(Config{Format: format})
+	p, err := New(Config{Format: format, Pattern: HeadPattern(format, append(bytes.Join(lines, []byte("\n")), '\n'))})
 	if err != nil {
 		return 0, 0, ""
 	}

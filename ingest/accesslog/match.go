@@ -45,12 +45,12 @@ const (
 
 type instr struct {
 	op          opcode
-	whole       bool // no byte can be given back: what follows begins otherwise
+	whole       bool // no byte can be given back: what follows begins otherwise; of opOpen: that is all of the group
 	nextEnd     bool // what follows may be the end
 	text        string
 	set         *byteSet
 	least, most int // -1: any number
-	stop        int // the one byte that set lacks, -1 if there are more
+	stop        int // the one byte that set lacks, beside the backslash of opEscaped; -1 if there are more
 	next        *byteSet
 	x, y        int
 }
@@ -77,7 +77,7 @@ func (p *program) finish() {
 		lacks := 0
 		for c := range in.set {
 			in.whole = in.whole && !(in.set[c] && in.next[c])
-			if !in.set[c] {
+			if !in.set[c] && (in.op != opEscaped || c != '\\') {
 				in.stop = c
 				lacks++
 			}
@@ -87,6 +87,11 @@ func (p *program) finish() {
 		}
 		if in.op == opEscaped && in.next['\\'] {
 			in.whole = false
+		}
+	}
+	for at := 0; at+2 < len(p.code); at++ {
+		if p.code[at].op == opOpen && p.code[at+2].op == opClose {
+			p.code[at].whole = p.code[at+1].whole
 		}
 	}
 }
@@ -149,8 +154,8 @@ func (p *program) run(s []byte, at, i int) bool {
 				return false
 			}
 			i += n
-		case opRun:
-			n := in.count(s[i:])
+		case opRun, opEscaped:
+			n := in.length(s[i:])
 			if n < in.least {
 				p.cut = p.cut || i+n == len(s)
 				return false
@@ -159,15 +164,21 @@ func (p *program) run(s []byte, at, i int) bool {
 				return p.fewer(s, at, i, n)
 			}
 			i += n
-		case opEscaped:
-			n := in.escaped(s[i:])
-			if !in.whole {
-				return p.fewer(s, at, i, n)
-			}
-			i += n
 		case opLazyRun:
 			return p.more(s, at, i)
 		case opOpen, opClose:
+			if in.whole && p.depth == maxChoices {
+				n := p.code[at+1].length(s[i:])
+				if n < p.code[at+1].least {
+					p.cut = p.cut || i+n == len(s)
+					return false
+				}
+				p.groups[2*in.x] = i
+				i += n
+				p.groups[2*in.x+1] = i
+				at += 3
+				continue
+			}
 			slot := 2 * in.x
 			if in.op == opClose {
 				slot++
@@ -231,7 +242,7 @@ func (p *program) chooses(s []byte, at, i int) bool {
 func (p *program) fewer(s []byte, at, i, n int) bool {
 	in := &p.code[at]
 	for ; n >= in.least && p.steps >= 0; n-- {
-		if i+n < len(s) && !in.next[s[i+n]] || i+n == len(s) && !in.nextEnd {
+		if i+n < len(s) && !in.next[s[i+n]] || i+n == len(s) && !in.nextEnd || in.op == opEscaped && splits(s[i:i+n]) {
 			p.steps--
 			continue
 		}
@@ -240,6 +251,15 @@ func (p *program) fewer(s []byte, at, i, n int) bool {
 		}
 	}
 	return false
+}
+
+// splits says that s, which begins where a pair may, ends within one.
+func splits(s []byte) bool {
+	n := len(s)
+	for n > 0 && s[n-1] == '\\' {
+		n--
+	}
+	return (len(s)-n)%2 == 1
 }
 
 // more tries the least bytes of a run, then more and more.
@@ -257,6 +277,14 @@ func (p *program) more(s []byte, at, i int) bool {
 		p.steps--
 	}
 	return false
+}
+
+// length is how many bytes a run takes of s, if it takes all that it can.
+func (in *instr) length(s []byte) int {
+	if in.op == opEscaped {
+		return in.escaped(s)
+	}
+	return in.count(s)
 }
 
 // count is how many bytes of the set s begins with.
@@ -281,6 +309,15 @@ func (in *instr) count(s []byte) int {
 
 // escaped is count with pairs of a backslash and any byte besides.
 func (in *instr) escaped(s []byte) int {
+	if in.stop >= 0 {
+		n := bytes.IndexByte(s, byte(in.stop))
+		if n < 0 {
+			n = len(s)
+		}
+		if bytes.IndexByte(s[:n], '\\') < 0 {
+			return n
+		}
+	}
 	set := in.set
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {

@@ -30,6 +30,9 @@ type Parser struct {
 	lenient          bool // quotes inside strings are not escaped
 	bare             bool // the record has a value without quotes
 	haproxy          haproxyState
+	iis              iisState
+	traefik          [traefikColumns]*member
+	traefikAlone     bool     // no server was asked
 	program          *program // of formats with a pattern
 	apache           []apacheColumn
 	looseKey         bool // a key stands where blanks would move it
@@ -83,6 +86,10 @@ var formats = []format{
 		tokenize: (*Parser).tokenizeHAProxy, depart: (*Parser).haproxyDeparture, prepare: (*Parser).bindHAProxy},
 	{name: "apache", named: true, duration: unitMillis, spanned: true, names: [][]alias{apacheNames},
 		tokenize: (*Parser).tokenizeApache, depart: (*Parser).apacheDeparture, prepare: (*Parser).compileApache, pattern: true},
+	{name: "traefik-clf", named: true, duration: unitMillis, names: [][]alias{traefikCLFNames},
+		tokenize: (*Parser).tokenizeTraefikCLF, depart: (*Parser).traefikCLFDeparture, prepare: (*Parser).bindTraefikCLF},
+	{name: "iis", named: true, stampEnd: true, duration: unitMillis, names: [][]alias{iisNames},
+		tokenize: (*Parser).tokenizeIIS, depart: (*Parser).iisDeparture, prepare: (*Parser).bindIIS, pattern: true},
 	{name: "pattern", named: true, duration: unitMillis, names: [][]alias{jsonNames, nginxShared},
 		tokenize: (*Parser).tokenizePattern, prepare: (*Parser).compilePattern, pattern: true},
 }

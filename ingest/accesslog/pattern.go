@@ -91,15 +91,15 @@ func (p *Parser) needsTime(what, hint string) error {
 			return fmt.Errorf("%s: nothing in it is called %q, which fields.%s names", what, log, name)
 		}
 	}
-	if !p.program.gives(fTime) && !p.program.gives(fStart) && !p.program.gives(fEnd) {
+	if c := p.program.columns; !gives(c, fTime) && !gives(c, fStart) && !gives(c, fEnd) {
 		return fmt.Errorf("%s: no time: %s", what, hint)
 	}
 	return nil
 }
 
-// gives says that a record can hold the field.
-func (p *program) gives(f field) bool {
-	return slices.ContainsFunc(p.columns, func(m *member) bool {
+// gives says that a record of these columns can hold the field.
+func gives(columns []*member, f field) bool {
+	return slices.ContainsFunc(columns, func(m *member) bool {
 		return slices.ContainsFunc(m.targets, func(t *target) bool { return t.f == f })
 	})
 }
@@ -338,7 +338,8 @@ func (c *compiler) escapedBytes(re *syntax.Regexp) *byteSet {
 // canonical name: false only where the format has a pattern, and that does not
 // have the field.
 func (p *Parser) Gives(name string) bool {
-	if p.program == nil {
+	columns := p.patternColumns()
+	if columns == nil {
 		return true
 	}
 	f, ok := canonicalField(normal(name))
@@ -349,14 +350,26 @@ func (p *Parser) Gives(name string) bool {
 			}
 		}
 	}
-	return ok && p.program.gives(f)
+	return ok && gives(columns, f)
+}
+
+// patternColumns are the columns of a format that has a pattern.
+func (p *Parser) patternColumns() []*member {
+	if p.program != nil {
+		return p.program.columns
+	}
+	if p.iis.columns != nil {
+		return append([]*member{p.iis.stamp, p.iis.path}, p.iis.columns...)
+	}
+	return nil
 }
 
 // GivesDeparture says whether a record of the parser's format could show that the
 // caller left, in the sense of Gives.
 func (p *Parser) GivesDeparture() bool {
+	columns := p.patternColumns()
 	for _, f := range [...]field{fClientGone, fDeparture, fTermination, fCompletion, fContext, fWriteError} {
-		if p.program == nil || p.program.gives(f) {
+		if columns == nil || gives(columns, f) {
 			return true
 		}
 	}

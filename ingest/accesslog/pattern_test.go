@@ -98,6 +98,7 @@ var patternsForOracle = []string{
 	`(?i)(?P<time>get|POST)(?P<path>(?:a*)*)(?P<status>(?:b|)+)(?P<peer>[^a]{2,})?`,
 	`(?P<time>a+)(?P<path>a+)(?P<method>(?:(?:a|b)*?c)*)$`,
 	`(?P<time>"(?:\\.|[^"\\]+)*")(?P<path>.*)`,
+	`(?P<time>(?:\\.|[^"\\])*)(?P<path>\\?"?[a-c]*)(?P<peer>.*)`,
 	`(?P<time>(?:x(?P<path>a)?)*)(?P<peer>.*)`,
 }
 

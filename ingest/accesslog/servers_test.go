@@ -2,6 +2,7 @@ package accesslog
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 )
 
@@ -13,6 +14,8 @@ var serverLines = []struct {
 }{
 	{Config{Format: "haproxy"}, "<134>Mar  3 10:15:42 lb1 haproxy[811]: " + haproxyLine("{q-1|2} {3}", "{qk1.web.a.mjq3k2zz.AAAAAAAAAAAA0001.BBBBBBBBBBBBBBBBBBBBBB|2} {3}")},
 	{Config{Format: "apache", Pattern: apacheAudit}, apacheAuditLine},
+	{Config{Format: "iis", Pattern: iisDefault + " cs(Question-Key)"}, iisLine + " qk1.web.a.mjq3k2zz.AAAAAAAAAAAA0001.BBBBBBBBBBBBBBBBBBBBBB"},
+	{Config{Format: "traefik-clf"}, traefikLine},
 	{Config{Format: "pattern", Pattern: patternOf}, patternLine},
 }
 
@@ -30,7 +33,7 @@ func TestServersDoNotAllocate(t *testing.T) {
 			}); n != 0 {
 				t.Errorf("%v allocations a record, want none", n)
 			}
-			if len(e.Keys[0]) == 0 {
+			if len(e.Keys[0]) == 0 && tt.config.Format != "traefik-clf" {
 				t.Error("no key")
 			}
 		})
@@ -102,6 +105,27 @@ func FuzzHAProxy(f *testing.F) {
 	f.Fuzz(func(t *testing.T, line []byte) {
 		for _, p := range parsers {
 			fuzzServer(t, p, bytes.Clone(line))
+		}
+	})
+}
+
+// FuzzFixed tries the two formats whose columns nobody can choose line by line.
+func FuzzFixed(f *testing.F) {
+	f.Add([]byte(traefikLine), iisDefault)
+	f.Add([]byte(iisLine), iisDefault)
+	f.Add([]byte(iisHead), "date time sc-status cs(Question-Key)")
+	traefik, err := New(Config{Format: "traefik-clf"})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, line []byte, fields string) {
+		fuzzServer(t, traefik, bytes.Clone(line))
+		p, err := New(Config{Format: "iis", Pattern: fields, Keys: []string{"question_key"}})
+		if err == nil {
+			fuzzServer(t, p, bytes.Clone(line))
+		}
+		if head := HeadPattern("iis", line); strings.Contains(head, "\n") {
+			t.Fatalf("pattern %q", head)
 		}
 	})
 }

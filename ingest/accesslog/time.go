@@ -48,6 +48,11 @@ func (p *Parser) stamp(b []byte) (ns, uncertainty int64, ok bool) {
 			return ns, 1e6, true
 		}
 	}
+	if len(b) == 13 {
+		if ns, ok := wholeMillis(b); ok {
+			return ns, 1e6, true
+		}
+	}
 	if b[0] == '[' {
 		b = bytes.TrimSuffix(b[1:], []byte("]"))
 	}
@@ -91,6 +96,19 @@ func epochMillis(b []byte) (ns int64, ok bool) {
 		return 0, false
 	}
 	return second*1e9 + int64(y>>40&0xff*100+y>>48&0xff*10+y>>56)*1e6, true
+}
+
+// wholeMillis reads 1772532942118. Not ok says nothing about b.
+func wholeMillis(b []byte) (ns int64, ok bool) {
+	x, y := binary.LittleEndian.Uint64(b)^'0'*lows, binary.LittleEndian.Uint64(b[5:])^'0'*lows
+	if notDigits(x) || notDigits(y) {
+		return 0, false
+	}
+	milli := eight(x)*1e5 + eight(y)%1e5
+	if milli < minSecond*1e3 || milli > maxSecond*1e3 {
+		return 0, false
+	}
+	return milli * 1e6, true
 }
 
 // rfc3339 reads 2026-03-03T10:15:42.118Z and its relatives.
