@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -26,6 +27,7 @@ type triedCaller struct {
 	path  string
 	leave string // "": reads to the end; else when and how it goes, as in leaveAs
 	send  string // instead of a request
+	http2 bool
 
 	status *int
 	class  string
@@ -88,11 +90,95 @@ func (a *triedApp) port() string {
 	return u.Port()
 }
 
-// ask makes the request of one caller. let says when a held answer is given: at
-// once after the caller has left, or once the record is there.
-func (c *triedCaller) ask(t *testing.T, a *triedApp, address string, logged func(string) bool, waits bool) {
+// A triedServer is a real server that a test has configured with the shipped
+// lines, and how it is.
+type triedServer struct {
+	cmd         *exec.Cmd
+	port, http2 int
+	log, config string
+	waits       bool // it notices who has left, so that the answer can be held until it has
+	ids         bool // it logs an id of its own
+}
+
+func (s *triedServer) address(c *triedCaller) string {
+	if c.http2 {
+		return "127.0.0.1:" + strconv.Itoa(s.http2)
+	}
+	return "127.0.0.1:" + strconv.Itoa(s.port)
+}
+
+// logged says that the record of a caller is there.
+func (s *triedServer) logged(name string) bool {
+	text, _ := os.ReadFile(s.log)
+	return bytes.Contains(text, []byte("case="+name))
+}
+
+// askHTTP2 is ask by HTTP/2, where leaving is a reset of the stream.
+func (c *triedCaller) askHTTP2(t *testing.T, a *triedApp, s *triedServer) {
 	t.Helper()
-	conn, err := net.Dial("tcp", address)
+	transport := &http.Transport{Protocols: new(http.Protocols)}
+	transport.Protocols.SetUnencryptedHTTP2(true)
+	defer transport.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	request := func(ctx context.Context, path, name string) *http.Request {
+		r, err := http.NewRequestWithContext(ctx, "GET", fmt.Sprintf("http://%s%s?case=%s", s.address(c), path, name), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	r := request(ctx, c.path, c.name)
+	for name, value := range map[string]string{"Question-Key": triedKey, "X-Envoy-Attempt-Count": "2", "Grpc-Timeout": "300m", "User-Agent": `tried/1 "x"`} {
+		r.Header.Set(name, value)
+	}
+	done := make(chan error)
+	go func() {
+		resp, err := transport.RoundTrip(r)
+		if err == nil {
+			part := make([]byte, 4096)
+			if c.leave == "during" {
+				_, err = io.ReadFull(resp.Body, part)
+				cancel()
+			} else {
+				_, err = io.Copy(io.Discard, resp.Body)
+			}
+			resp.Body.Close()
+		}
+		done <- err
+	}()
+	if c.leave == "before" {
+		<-latch(&a.arrived, c.name)
+		cancel()
+		<-done
+		// What comes behind the reset on the same connection is answered after it.
+		resp, err := transport.RoundTrip(request(t.Context(), "/", "behind-"+c.name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if s.waits {
+			eventually(t, c.name+" to be logged", func() bool { return s.logged(c.name) })
+		}
+		latch(&a.let, c.name) <- struct{}{}
+		return
+	}
+	if err := <-done; err != nil {
+		t.Errorf("%s: %v", c.name, err)
+	}
+	if c.leave == "after" {
+		eventually(t, c.name+" to be logged", func() bool { return s.logged(c.name) })
+	}
+}
+
+// ask makes the request of one caller. A held answer is given when it has left.
+func (c *triedCaller) ask(t *testing.T, a *triedApp, s *triedServer) {
+	t.Helper()
+	if c.http2 {
+		c.askHTTP2(t, a, s)
+		return
+	}
+	conn, err := net.Dial("tcp", s.address(c))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,8 +219,8 @@ func (c *triedCaller) ask(t *testing.T, a *triedApp, address string, logged func
 		conn.(*net.TCPConn).CloseWrite()
 	}
 	if when == "before" {
-		if waits {
-			eventually(t, c.name+" to be logged", func() bool { return logged(c.name) })
+		if s.waits {
+			eventually(t, c.name+" to be logged", func() bool { return s.logged(c.name) })
 		}
 		latch(&a.let, c.name) <- struct{}{}
 	}
@@ -155,33 +241,36 @@ func eventually(t *testing.T, what string, ok func() bool) {
 
 // tryServer starts a server with the shipped lines in its configuration, lets all
 // callers ask, and compares what explain says of its log with what they know.
-func tryServer(t *testing.T, a *triedApp, cmd *exec.Cmd, port int, log, config string, waits bool, callers []triedCaller) {
+func tryServer(t *testing.T, a *triedApp, s *triedServer, callers []triedCaller) {
 	t.Helper()
+	cmd := s.cmd
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { cmd.Process.Signal(os.Interrupt); cmd.Wait() })
-	address := "127.0.0.1:" + strconv.Itoa(port)
-	eventually(t, filepath.Base(cmd.Path)+" to listen: "+errs.String(), func() bool {
-		conn, err := net.Dial("tcp", address)
+	eventually(t, filepath.Base(cmd.Path)+" to listen", func() bool {
+		conn, err := net.Dial("tcp", s.address(&triedCaller{}))
 		if err == nil {
 			conn.Close()
 		}
 		return err == nil
 	})
-	text := func() string { b, _ := os.ReadFile(log); return string(b) }
 	for i := range callers {
-		callers[i].ask(t, a, address, func(name string) bool { return strings.Contains(text(), "case="+name) }, waits)
+		callers[i].ask(t, a, s)
 	}
 	for _, c := range callers {
-		eventually(t, c.name+" to be logged", func() bool { return strings.Contains(text(), "case="+c.name) })
+		eventually(t, c.name+" to be logged", func() bool { return s.logged(c.name) })
 	}
 
-	code, stdout, stderr := runAuditor(t, "", "explain", "--config", config, "--output", "json", log)
+	code, stdout, stderr := runAuditor(t, "", "explain", "--config", s.config, "--output", "json", s.log)
+	text, err := os.ReadFile(s.log)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if code != exitOK || strings.Contains(stderr, "could not be read") {
-		t.Fatalf("exit status %d: %s\n%s", code, stderr, text())
+		t.Fatalf("exit status %d: %s\n%s", code, stderr, text)
 	}
 	records := map[string]explained{}
 	for line := range strings.Lines(stdout) {
@@ -229,8 +318,8 @@ func tryServer(t *testing.T, a *triedApp, cmd *exec.Cmd, port int, log, config s
 		if r.UserAgent == nil || *r.UserAgent != `tried/1 "x"` {
 			bad("user agent", deref(r.UserAgent), `tried/1 "x"`)
 		}
-		if r.ArrivalID == nil {
-			bad("arrival id", nil, "one")
+		if s.ids != (r.ArrivalID != nil) {
+			bad("arrival id", deref(r.ArrivalID), s.ids)
 		}
 		if c.leave == "" && (r.RetryAfter == nil || *r.RetryAfter != 7000) {
 			bad("retry after", deref(r.RetryAfter), 7000)
@@ -240,7 +329,7 @@ func tryServer(t *testing.T, a *triedApp, cmd *exec.Cmd, port int, log, config s
 		}
 	}
 	if t.Failed() {
-		t.Log(text())
+		t.Logf("%s", text)
 	}
 }
 
@@ -300,7 +389,7 @@ func httpStatus(n int) *int { return &n }
 // call back.
 func TestServerHAProxy(t *testing.T) {
 	bin := findServer(t, "haproxy", "Debian: apt-get install haproxy")
-	a, dir, port := newTriedApp(t), t.TempDir(), freePort(t)
+	a, dir, port, port2 := newTriedApp(t), t.TempDir(), freePort(t), freePort(t)
 	log := filepath.Join(dir, "haproxy.log")
 	out, err := os.Create(log)
 	if err != nil {
@@ -309,7 +398,8 @@ func TestServerHAProxy(t *testing.T) {
 	defer out.Close()
 	dead := freePort(t)
 	conf := "global\n    log stdout len 8192 format raw local0\n" + shipped(t, "haproxy.cfg") + fmt.Sprintf(`    log global
-    bind 127.0.0.1:%d
+    bind 127.0.0.1:%[1]d
+    bind 127.0.0.1:%[4]d proto h2
     timeout client 30s
     use_backend moved if { path /moved }
     use_backend again if { path /refused }
@@ -317,13 +407,13 @@ func TestServerHAProxy(t *testing.T) {
 backend app
     timeout connect 5s
     timeout server 30s
-    server s1 127.0.0.1:%s
+    server s1 127.0.0.1:%[2]s
 backend moved
     timeout connect 5s
     timeout server 30s
     balance first
     option redispatch
-    server s1 127.0.0.1:%d
+    server s1 127.0.0.1:%[3]d
     server s2 127.0.0.1:%[2]s
 backend again
     timeout connect 5s
@@ -331,13 +421,16 @@ backend again
     retries 2
     retry-on 503
     server s1 127.0.0.1:%[2]s
-`, port, a.port(), dead)
+`, port, a.port(), dead, port2)
 	cmd := exec.Command(bin, "-f", writeIn(t, filepath.Join(dir, "haproxy.cfg"), conf))
 	cmd.Env = append(os.Environ(), "TZ=Europe/Berlin")
 	cmd.Stdout = out
 	config := writeIn(t, filepath.Join(dir, "auditor.yaml"), fmt.Sprintf("sources:\n  - file: {paths: [%q]}\n    format: haproxy\n    zone: Europe/Berlin\n", log))
 	begun := time.Now().Add(-time.Second)
-	tryServer(t, a, cmd, port, log, config, true, []triedCaller{
+	tryServer(t, a, &triedServer{cmd: cmd, port: port, http2: port2, log: log, config: config, waits: true, ids: true}, []triedCaller{
+		{name: "h2", path: "/", http2: true, status: httpStatus(200), class: "not_recorded", gone: "no_record", work: "yes", seen: true, tries: 1},
+		{name: "h2before", path: "/held", http2: true, leave: "before", class: "before_response", gone: "yes", work: "unknown", seen: true, tries: 1},
+		{name: "h2during", path: "/endless", http2: true, leave: "during", status: httpStatus(200), class: "during_response", gone: "yes", work: "yes", seen: true, tries: 1},
 		{name: "ok", path: "/", status: httpStatus(200), class: "not_recorded", gone: "no_record", work: "yes", seen: true, tries: 1},
 		{name: "held", path: "/held", status: httpStatus(200), class: "not_recorded", gone: "no_record", work: "yes", seen: true, tries: 1},
 		{name: "fin", path: "/held", leave: "before fin", class: "before_response", gone: "yes", work: "unknown", seen: true, tries: 1},
@@ -353,6 +446,80 @@ backend again
 	}
 }
 
+// TestServerHAProxySyslog runs HAProxy with its own line and captured headers, as
+// syslog frames it in both ways.
+func TestServerHAProxySyslog(t *testing.T) {
+	bin := findServer(t, "haproxy", "Debian: apt-get install haproxy")
+	for _, frame := range []string{"rfc3164", "rfc5424"} {
+		t.Run(frame, func(t *testing.T) {
+			a, dir, port := newTriedApp(t), t.TempDir(), freePort(t)
+			log := filepath.Join(dir, "haproxy.log")
+			syslog := receive(t, log)
+			conf := fmt.Sprintf(`global
+    log %s len 8192 format %s local0
+defaults
+    mode http
+    timeout client 30s
+    timeout server 30s
+    timeout connect 5s
+    option abortonclose
+frontend f
+    bind 127.0.0.1:%d
+    log global
+    option httplog
+    capture request header Question-Key len 256
+    capture request header X-Envoy-Attempt-Count len 8
+    capture request header Grpc-Timeout len 12
+    capture request header User-Agent len 64
+    capture response header Retry-After len 32
+    default_backend b
+backend b
+    server s1 127.0.0.1:%s
+`, syslog, frame, port, a.port())
+			cmd := exec.Command(bin, "-f", writeIn(t, filepath.Join(dir, "haproxy.cfg"), conf))
+			cmd.Env = append(os.Environ(), "TZ=UTC")
+			config := writeIn(t, filepath.Join(dir, "auditor.yaml"), fmt.Sprintf(`sources:
+  - file: {paths: [%q]}
+    format: haproxy
+    fields: {question_key: capture 0, x_envoy_attempt_count: capture 1, grpc_timeout: capture 2, user_agent: capture 3, retry_after: response capture 0}
+`, log))
+			tryServer(t, a, &triedServer{cmd: cmd, port: port, log: log, config: config, waits: true}, []triedCaller{
+				{name: "ok", path: "/", status: httpStatus(200), class: "not_recorded", gone: "no_record", work: "yes", tries: 1},
+				{name: "fin", path: "/held", leave: "before fin", class: "before_response", gone: "yes", work: "unknown", seen: true, tries: 1},
+				{name: "midrst", path: "/endless", leave: "during rst", status: httpStatus(200), class: "during_response", gone: "yes", work: "yes", seen: true, tries: 1},
+			})
+		})
+	}
+}
+
+// receive writes what comes by syslog into a file, a line for each datagram.
+func receive(t *testing.T, name string) (address string) {
+	t.Helper()
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for datagram := make([]byte, 64<<10); ; {
+			n, _, err := conn.ReadFrom(datagram)
+			if err != nil {
+				return
+			}
+			if bytes.Contains(datagram[:n], []byte("HTTP/")) { // and not HAProxy's own notices
+				out.Write(append(bytes.TrimRight(datagram[:n], "\n"), '\n'))
+			}
+		}
+	}()
+	t.Cleanup(func() { conn.Close(); <-done; out.Close() })
+	return conn.LocalAddr().String()
+}
+
 func firstRecord(t *testing.T, config, log string) (r explained) {
 	t.Helper()
 	_, stdout, _ := runAuditor(t, "", "explain", "--config", config, "--output", "json", log)
@@ -365,16 +532,17 @@ func firstRecord(t *testing.T, config, log string) (r explained) {
 
 // TestServerApache runs a real httpd before the same application. It does not
 // notice a caller that closes while it waits: those records look like any other,
-// and so none that shows no departure may count as able to.
+// and so none that shows no departure may count as able to. By HTTP/2 it says of
+// answers that were read to the end that they were not, now and then.
 func TestServerApache(t *testing.T) {
 	bin := findServer(t, "apache2", "Debian: apt-get install apache2-bin")
 	a, dir, port := newTriedApp(t), t.TempDir(), freePort(t)
 	log := filepath.Join(dir, "audit.log")
 	modules := ""
-	for _, m := range []string{"mpm_event", "authz_core", "proxy", "proxy_http", "unique_id"} {
+	for _, m := range []string{"mpm_event", "authz_core", "proxy", "proxy_http", "unique_id", "http2"} {
 		modules += fmt.Sprintf("LoadModule %s_module /usr/lib/apache2/modules/mod_%s.so\n", m, m)
 	}
-	conf := modules + fmt.Sprintf("ServerRoot %[1]s\nServerName shop.test\nPidFile %[1]s/httpd.pid\nErrorLog %[1]s/error.log\nDefaultRuntimeDir %[1]s\nListen 127.0.0.1:%[2]d\nProxyPass / http://127.0.0.1:%[3]s/\n", dir, port, a.port()) +
+	conf := modules + fmt.Sprintf("ServerRoot %[1]s\nProtocols h2c http/1.1\nServerName shop.test\nPidFile %[1]s/httpd.pid\nErrorLog %[1]s/error.log\nDefaultRuntimeDir %[1]s\nListen 127.0.0.1:%[2]d\nProxyPass / http://127.0.0.1:%[3]s/\n", dir, port, a.port()) +
 		shipped(t, "apache.conf")
 	cmd := exec.Command(bin, "-X", "-f", writeIn(t, filepath.Join(dir, "httpd.conf"), conf))
 	cmd.Env = append(os.Environ(), "APACHE_LOG_DIR="+dir)
@@ -385,7 +553,11 @@ func TestServerApache(t *testing.T) {
 		}
 	}
 	config := writeIn(t, filepath.Join(dir, "auditor.yaml"), fmt.Sprintf("sources:\n  - file: {paths: [%q]}\n    format: apache\n    pattern: '%s'\n", log, format))
-	tryServer(t, a, cmd, port, log, config, false, []triedCaller{
+	tryServer(t, a, &triedServer{cmd: cmd, port: port, http2: port, log: log, config: config, ids: true}, []triedCaller{
+		{name: "h2", path: "/", http2: true, status: httpStatus(200), class: "not_recorded", gone: "no_record", work: "yes"},
+		{name: "h2after", path: "/", http2: true, leave: "after", status: httpStatus(200), class: "not_recorded", gone: "no_record", work: "yes"},
+		{name: "h2before", path: "/held", http2: true, leave: "before", status: httpStatus(200), class: "undelivered_answer", gone: "yes", work: "yes", seen: true},
+		{name: "h2during", path: "/endless", http2: true, leave: "during", status: httpStatus(200), class: "during_response", gone: "yes", work: "yes", seen: true},
 		{name: "ok", path: "/", status: httpStatus(200), class: "not_recorded", gone: "no_record", work: "yes"},
 		{name: "held", path: "/held", status: httpStatus(200), class: "not_recorded", gone: "no_record", work: "yes"},
 		{name: "fin", path: "/held", leave: "before fin", status: httpStatus(200), class: "not_recorded", gone: "no_record", work: "yes"},

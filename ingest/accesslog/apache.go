@@ -27,6 +27,7 @@ func (p *Parser) tokenizeApache(line []byte) error {
 		return prog.reason()
 	}
 	loose := false
+	p.protocol = nil
 	for i := range p.apache {
 		c := &p.apache[i]
 		from := prog.groups[2*i]
@@ -43,6 +44,8 @@ func (p *Parser) tokenizeApache(line []byte) error {
 			if isDash(v) {
 				v = zero
 			}
+		case apacheProtocol:
+			p.protocol = v
 		}
 		p.putMember(c.member, v)
 	}
@@ -66,12 +69,13 @@ type apacheColumn struct {
 type apacheHow uint8
 
 const (
-	apacheWord   apacheHow = iota // no blank in it
-	apacheFixed                   // so many bytes
-	apacheQuoted                  // escaped, between quotes
-	apacheLoose                   // escaped, and nothing says where it ends but what follows
-	apacheSize                    // a number, or "-" for 0
-	apacheText                    // no directive
+	apacheWord     apacheHow = iota // no blank in it
+	apacheFixed                     // so many bytes
+	apacheQuoted                    // escaped, between quotes
+	apacheLoose                     // escaped, and nothing says where it ends but what follows
+	apacheSize                      // a number, or "-" for 0
+	apacheProtocol                  // a word: HTTP/1.1
+	apacheText                      // no directive
 )
 
 var apacheFormats = map[string]string{
@@ -316,6 +320,8 @@ func (p *Parser) apacheColumns(tokens []apacheToken) ([]apacheColumn, error) {
 			case "ms":
 				native.rank, native.unit = 202, unitMillis
 			}
+		case "H":
+			c.how = apacheProtocol
 		case "X":
 			native, c.set = target{f: fTermination, rank: 201}, "X+-"
 		case "i":

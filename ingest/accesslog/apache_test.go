@@ -101,7 +101,8 @@ func TestApacheDeparture(t *testing.T) {
 		state, status, size string
 		want                outcome
 	}{
-		{"+", "200", "122", outcome{GoneNoRecord, DeliveredAll, WorkYes, NotRecorded, false, false}}, // also after a FIN
+		{"X", "200", "20000098", outcome{GoneNoRecord, DeliveredAll, WorkYes, NotRecorded, false, false}}, // read to its end by HTTP/2
+		{"+", "200", "122", outcome{GoneNoRecord, DeliveredAll, WorkYes, NotRecorded, false, false}},      // also after a FIN
 		{"-", "200", "122", outcome{GoneNoRecord, DeliveredAll, WorkYes, NotRecorded, false, false}},
 		{"X", "200", "0", outcome{GoneYes, DeliveredNone, WorkYes, UndeliveredAnswer, true, false}},
 		{"X", "200", "3899392", outcome{GoneYes, DeliveredPartial, WorkYes, DuringResponse, true, false}},
@@ -122,6 +123,18 @@ func TestApacheDeparture(t *testing.T) {
 	p = mustNew(t, Config{Format: "apache", Pattern: "%t %X %>s %B"})
 	if _, err := p.Parse([]byte("[03/Mar/2026:10:15:42 +0000] X 200 20000000"), &e); err != nil || e.Departure != UnknownPoint || e.Delivered != DeliveredUnknown {
 		t.Errorf("without %%O: %v, %v, %v", err, e.Departure, e.Delivered)
+	}
+	for line, want := range map[string]outcome{
+		`"GET /a HTTP/1.1" -`: {GoneYes, DeliveredPartial, WorkYes, DuringResponse, true, false},
+		`"GET /a HTTP/2.0" -`: {GoneNoRecord, DeliveredUnknown, WorkYes, NotRecorded, false, false},
+		`"-" HTTP/1.1`:        {GoneYes, DeliveredPartial, WorkYes, DuringResponse, true, false},
+		`"-" HTTP/2.0`:        {GoneNoRecord, DeliveredUnknown, WorkYes, NotRecorded, false, false},
+		`"-" -`:               {GoneLikely, DeliveredUnknown, WorkYes, UnknownPoint, true, false},
+	} {
+		p := mustNew(t, Config{Format: "apache", Pattern: `%t %X %>s %O "%r" %H`})
+		if _, err := p.Parse([]byte("[03/Mar/2026:10:15:42 +0000] X 200 98 "+line), &e); err != nil || outcomeOf(&e) != want {
+			t.Errorf("without %%B, %s: %v, got %+v, want %+v", line, err, outcomeOf(&e), want)
+		}
 	}
 	p = mustNew(t, Config{Format: "apache", Pattern: "combined"})
 	if _, err := p.Parse([]byte(apacheLine), &e); err != nil || e.Delivered != DeliveredUnknown || e.Visible {
@@ -154,6 +167,6 @@ func FuzzApache(f *testing.F) {
 }
 
 // apacheAudit is the shipped LogFormat.
-const apacheAudit = `%{c}a %{begin:msec}t %{end:msec}t "%m" "%U%q" "%{Host}i" %>s %O %X unique_id="%{UNIQUE_ID}e" question_key="%{Question-Key}i" attempt="%{X-Envoy-Attempt-Count}i" timeout="%{Grpc-Timeout}i" retry_after="%{Retry-After}o" agent="%{User-Agent}i"`
+const apacheAudit = `%{c}a %{begin:msec}t %{end:msec}t "%m" "%U%q" "%{Host}i" %>s %B %O %X unique_id="%{UNIQUE_ID}e" question_key="%{Question-Key}i" attempt="%{X-Envoy-Attempt-Count}i" timeout="%{Grpc-Timeout}i" retry_after="%{Retry-After}o" agent="%{User-Agent}i"`
 
-const apacheAuditLine = `192.0.2.1 1772532942118 1772532942159 "GET" "/seats/7?x=1" "shop.example" 200 312 + unique_id="aB3-x" question_key="qk1.web.a.mjq3k2zz.AAAAAAAAAAAA0001.BBBBBBBBBBBBBBBBBBBBBB" attempt="2" timeout="-" retry_after="-" agent="seat-client/2.1 \"x\""`
+const apacheAuditLine = `192.0.2.1 1772532942118 1772532942159 "GET" "/seats/7?x=1" "shop.example" 200 57 312 + unique_id="aB3-x" question_key="qk1.web.a.mjq3k2zz.AAAAAAAAAAAA0001.BBBBBBBBBBBBBBBBBBBBBB" attempt="2" timeout="-" retry_after="-" agent="seat-client/2.1 \"x\""`

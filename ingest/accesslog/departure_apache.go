@@ -1,9 +1,16 @@
 package accesslog
 
+import "bytes"
+
 // apacheDeparture reads from a record of httpd's whether the caller left, what it
 // got and whether the work was done: %X is X where the connection broke before
 // the answer was complete, and %O what went over the wire until then. %B and %b
-// count what was handed to httpd's filters, and prove nothing.
+// count what was handed to httpd's filters, and by themselves prove nothing.
+//
+// By HTTP/2 an answer that the caller has read to its end is X too, now and then.
+// What is sent counts the headers, so an answer of which less was sent than there
+// is was cut off, and of any other nothing is claimed. Without %B only a record
+// that says HTTP/1 is believed, one that says no protocol is not sure.
 //
 // Any other %X proves nothing either: httpd does not look for callers that close
 // while it waits, and what it writes to one is taken by the kernel. So no
@@ -25,12 +32,37 @@ func (p *Parser) apacheDeparture(e *Entry) {
 		e.Delivered = DeliveredAll
 	case !r.has(fBytesSent):
 		e.Gone, e.Departure = GoneYes, UnknownPoint
-	case e.BytesSent > 0:
+	case e.BytesSent > 0 && r.has(fBodyBytes):
+		if e.BytesSent >= count(r.val(fBodyBytes)) {
+			e.Delivered = DeliveredAll
+			e.Notes |= NoteLowConfidence
+			break
+		}
 		e.Gone, e.Delivered, e.Departure = GoneYes, DeliveredPartial, DuringResponse
+	case e.BytesSent > 0:
+		switch p.apacheProtocol() {
+		case '1':
+			e.Gone, e.Delivered, e.Departure = GoneYes, DeliveredPartial, DuringResponse
+		case 0:
+			e.Gone, e.Departure = GoneLikely, UnknownPoint
+			e.Notes |= NoteLowConfidence
+		}
 	case e.Work == WorkYes:
 		e.Gone, e.Delivered, e.Departure = GoneYes, DeliveredNone, UndeliveredAnswer
 	default:
 		e.Gone, e.Delivered, e.Departure = GoneYes, DeliveredNone, BeforeResponse
 	}
 	e.Visible = e.Gone >= GoneLikely
+}
+
+// apacheProtocol is the major version of HTTP that the record says, or 0.
+func (p *Parser) apacheProtocol() byte {
+	v := p.raw.val(fRequest)
+	if len(v) == 0 {
+		v = p.protocol
+	}
+	if i := bytes.LastIndex(v, []byte("HTTP/")); i >= 0 && len(v) > i+5 {
+		return v[i+5]
+	}
+	return 0
 }

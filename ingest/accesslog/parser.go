@@ -35,7 +35,8 @@ type Parser struct {
 	traefikAlone     bool     // no server was asked
 	program          *program // of formats with a pattern
 	apache           []apacheColumn
-	looseKey         bool // a key stands where blanks would move it
+	protocol         []byte // of the record, as httpd logs it apart
+	looseKey         bool   // a key stands where blanks would move it
 }
 
 // vendor says whose conventions a record follows.
