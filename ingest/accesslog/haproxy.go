@@ -33,6 +33,7 @@ func (p *Parser) tokenizeHAProxy(line []byte) error {
 	h := &p.haproxy
 	before := bytes.TrimRight(line[:open], " ")
 	client := before[bytes.LastIndexByte(before, ' ')+1:]
+	p.unframed = line[len(before)-len(client):]
 	if i := bytes.LastIndexByte(client, ':'); i > 0 && allDigits(client[i+1:]) {
 		client = client[:i] // an IPv6 address has no brackets
 	}

@@ -100,6 +100,9 @@ func TestHAProxy(t *testing.T) {
 			} else if err != nil {
 				return
 			}
+			if text := string(e.Text); !strings.HasSuffix(tt.line, text) || strings.HasPrefix(text, "<") || strings.HasPrefix(text, "Mar") {
+				t.Errorf("with syslog's frame: %s", text)
+			}
 			got := want{start: time.Unix(0, e.Start).UTC().Format(time.RFC3339Nano), peer: string(e.Peer), path: string(e.Path),
 				authority: string(e.Authority), key: string(e.Keys[0]), id: string(e.ArrivalID), attempt: e.Attempt,
 				retryAfter: time.Duration(e.RetryAfter), bytes: e.BytesSent, durationMs: e.Duration / 1e6, tries: len(e.Tries),

@@ -26,9 +26,10 @@ type Parser struct {
 	day              dayCache
 	local            localCache
 	marks            marks
-	unmarked         bool // for tests: read without marks
-	lenient          bool // quotes inside strings are not escaped
-	bare             bool // the record has a value without quotes
+	unmarked         bool   // for tests: read without marks
+	lenient          bool   // quotes inside strings are not escaped
+	bare             bool   // the record has a value without quotes
+	unframed         []byte // the record without the frame that its format is sent in
 	haproxy          haproxyState
 	iis              iisState
 	traefik          [traefikColumns]*member
@@ -439,10 +440,12 @@ func (p *Parser) record(text []byte, depth int, before Notes, e *Entry) (rest []
 	p.raw.reset(p.format.vendor)
 	p.raw.notes = before
 	p.marks.clear()
+	p.unframed = text
 	if err := p.format.tokenize(p, text); err != nil {
 		e.Notes = p.raw.notes
 		return nil, err
 	}
+	text = p.unframed
 	return nil, p.interpret(text, e)
 }
 
