@@ -101,8 +101,8 @@ func TestApacheDeparture(t *testing.T) {
 		state, status, size string
 		want                outcome
 	}{
-		{"X", "200", "20000098", outcome{GoneNoRecord, DeliveredAll, WorkYes, NotRecorded, false, false}}, // read to its end by HTTP/2
-		{"+", "200", "122", outcome{GoneNoRecord, DeliveredAll, WorkYes, NotRecorded, false, false}},      // also after a FIN
+		{"X", "200", "20000098", outcome{GoneNoRecord, DeliveredUnknown, WorkYes, NotRecorded, false, false}}, // read to its end by HTTP/2
+		{"+", "200", "122", outcome{GoneNoRecord, DeliveredAll, WorkYes, NotRecorded, false, false}},          // also after a FIN
 		{"-", "200", "122", outcome{GoneNoRecord, DeliveredAll, WorkYes, NotRecorded, false, false}},
 		{"X", "200", "0", outcome{GoneYes, DeliveredNone, WorkYes, UndeliveredAnswer, true, false}},
 		{"X", "200", "3899392", outcome{GoneYes, DeliveredPartial, WorkYes, DuringResponse, true, false}},
@@ -129,6 +129,7 @@ func TestApacheDeparture(t *testing.T) {
 		`"GET /a HTTP/2.0" -`: {GoneNoRecord, DeliveredUnknown, WorkYes, NotRecorded, false, false},
 		`"-" HTTP/1.1`:        {GoneYes, DeliveredPartial, WorkYes, DuringResponse, true, false},
 		`"-" HTTP/2.0`:        {GoneNoRecord, DeliveredUnknown, WorkYes, NotRecorded, false, false},
+		`"-" HTTP/1.0`:        {GoneYes, DeliveredPartial, WorkYes, DuringResponse, true, false},
 		`"-" -`:               {GoneLikely, DeliveredUnknown, WorkYes, UnknownPoint, true, false},
 	} {
 		p := mustNew(t, Config{Format: "apache", Pattern: `%t %X %>s %O "%r" %H`})
@@ -167,6 +168,6 @@ func FuzzApache(f *testing.F) {
 }
 
 // apacheAudit is the shipped LogFormat.
-const apacheAudit = `%{c}a %{begin:msec}t %{end:msec}t "%m" "%U%q" "%{Host}i" %>s %B %O %X unique_id="%{UNIQUE_ID}e" question_key="%{Question-Key}i" attempt="%{X-Envoy-Attempt-Count}i" timeout="%{Grpc-Timeout}i" retry_after="%{Retry-After}o" agent="%{User-Agent}i"`
+const apacheAudit = `%{c}a %{begin:msec}t %{end:msec}t "%m" "%U%q" %H "%{Host}i" %>s %B %O %X unique_id="%{UNIQUE_ID}e" question_key="%{Question-Key}i" attempt="%{X-Envoy-Attempt-Count}i" timeout="%{Grpc-Timeout}i" retry_after="%{Retry-After}o" agent="%{User-Agent}i"`
 
-const apacheAuditLine = `192.0.2.1 1772532942118 1772532942159 "GET" "/seats/7?x=1" "shop.example" 200 57 312 + unique_id="aB3-x" question_key="qk1.web.a.mjq3k2zz.AAAAAAAAAAAA0001.BBBBBBBBBBBBBBBBBBBBBB" attempt="2" timeout="-" retry_after="-" agent="seat-client/2.1 \"x\""`
+const apacheAuditLine = `192.0.2.1 1772532942118 1772532942159 "GET" "/seats/7?x=1" HTTP/1.1 "shop.example" 200 57 312 + unique_id="aB3-x" question_key="qk1.web.a.mjq3k2zz.AAAAAAAAAAAA0001.BBBBBBBBBBBBBBBBBBBBBB" attempt="2" timeout="-" retry_after="-" agent="seat-client/2.1 \"x\""`

@@ -8,15 +8,15 @@ import "bytes"
 // count what was handed to httpd's filters, and by themselves prove nothing.
 //
 // By HTTP/2 an answer that the caller has read to its end is X too, now and then.
-// What is sent counts the headers, so an answer of which less was sent than there
-// is was cut off, and of any other nothing is claimed. Without %B only a record
-// that says HTTP/1 is believed, one that says no protocol is not sure.
+// What is sent counts the headers, so an answer of which less was sent than httpd
+// had was cut off, and of any other nothing is claimed. A record that says neither
+// the protocol nor %B is not sure.
 //
 // Any other %X proves nothing either: httpd does not look for callers that close
 // while it waits, and what it writes to one is taken by the kernel. So no
 // ordinary record is Visible, and there is no setting that would change it.
 func (p *Parser) apacheDeparture(e *Entry) {
-	r := &p.raw
+	r, protocol := &p.raw, p.apacheProtocol()
 	e.Gone, e.Delivered, e.Departure = GoneNoRecord, DeliveredUnknown, NotRecorded
 	switch e.Status {
 	case 0, 400, 408, 413, 414, 431, 502, 503, 504:
@@ -32,20 +32,12 @@ func (p *Parser) apacheDeparture(e *Entry) {
 		e.Delivered = DeliveredAll
 	case !r.has(fBytesSent):
 		e.Gone, e.Departure = GoneYes, UnknownPoint
-	case e.BytesSent > 0 && r.has(fBodyBytes):
-		if e.BytesSent >= count(r.val(fBodyBytes)) {
-			e.Delivered = DeliveredAll
-			e.Notes |= NoteLowConfidence
-			break
-		}
+	case e.BytesSent > 0 && (protocol == '1' || r.has(fBodyBytes) && e.BytesSent < count(r.val(fBodyBytes))):
 		e.Gone, e.Delivered, e.Departure = GoneYes, DeliveredPartial, DuringResponse
 	case e.BytesSent > 0:
-		switch p.apacheProtocol() {
-		case '1':
-			e.Gone, e.Delivered, e.Departure = GoneYes, DeliveredPartial, DuringResponse
-		case 0:
+		e.Notes |= NoteLowConfidence
+		if protocol == 0 && !r.has(fBodyBytes) {
 			e.Gone, e.Departure = GoneLikely, UnknownPoint
-			e.Notes |= NoteLowConfidence
 		}
 	case e.Work == WorkYes:
 		e.Gone, e.Delivered, e.Departure = GoneYes, DeliveredNone, UndeliveredAnswer
