@@ -47,7 +47,9 @@ func (p *Parser) tokenizeApache(line []byte) error {
 		case apacheProtocol:
 			p.protocol = v
 		}
-		p.putMember(c.member, v)
+		if len(c.member.targets) != 0 {
+			p.putMember(c.member, v)
+		}
 	}
 	if loose && p.looseKey {
 		p.suspectKey()

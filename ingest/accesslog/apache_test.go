@@ -170,4 +170,4 @@ func FuzzApache(f *testing.F) {
 // apacheAudit is the shipped LogFormat.
 const apacheAudit = `%{c}a %{begin:msec}t %{end:msec}t "%m" "%U%q" %H "%{Host}i" %>s %B %O %X unique_id="%{UNIQUE_ID}e" question_key="%{Question-Key}i" attempt="%{X-Envoy-Attempt-Count}i" timeout="%{Grpc-Timeout}i" retry_after="%{Retry-After}o" agent="%{User-Agent}i"`
 
-const apacheAuditLine = `192.0.2.1 1772532942118 1772532942159 "GET" "/seats/7?x=1" HTTP/1.1 "shop.example" 200 57 312 + unique_id="aB3-x" question_key="qk1.web.a.mjq3k2zz.AAAAAAAAAAAA0001.BBBBBBBBBBBBBBBBBBBBBB" attempt="2" timeout="-" retry_after="-" agent="seat-client/2.1 \"x\""`
+const apacheAuditLine = `192.0.2.1 1772532942118 1772532942159 "GET" "/seats/7?x=1" HTTP/1.1 "shop.example" 200 57 312 + unique_id="aB3-x" question_key="qk1.web.a.mjq3k2zz.AAAAAAAAAAAA0001.BBBBBBBBBBBBBBBBBBBBBB" attempt="2" timeout="-" retry_after="-" agent="seat-client/2.1 (x; y)"`

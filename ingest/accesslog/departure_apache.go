@@ -16,7 +16,7 @@ import "bytes"
 // while it waits, and what it writes to one is taken by the kernel. So no
 // ordinary record is Visible, and there is no setting that would change it.
 func (p *Parser) apacheDeparture(e *Entry) {
-	r, protocol := &p.raw, p.apacheProtocol()
+	r, protocol := &p.raw, byte(0)
 	e.Gone, e.Delivered, e.Departure = GoneNoRecord, DeliveredUnknown, NotRecorded
 	switch e.Status {
 	case 0, 400, 408, 413, 414, 431, 502, 503, 504:
@@ -24,6 +24,9 @@ func (p *Parser) apacheDeparture(e *Entry) {
 		// those of what stands behind it.
 	default:
 		e.Work = WorkYes
+	}
+	if string(r.val(fTermination)) == "X" {
+		protocol = p.apacheProtocol()
 	}
 	// A "-" is what %X is for a connection that is closed after the answer.
 	switch state := r.val(fTermination); {

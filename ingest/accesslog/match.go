@@ -168,8 +168,9 @@ func (p *program) run(s []byte, at, i int) bool {
 			return p.more(s, at, i)
 		case opOpen, opClose:
 			if in.whole && p.depth == maxChoices {
-				n := p.code[at+1].length(s[i:])
-				if n < p.code[at+1].least {
+				run := &p.code[at+1]
+				n := run.length(s[i:])
+				if n < run.least {
 					p.cut = p.cut || i+n == len(s)
 					return false
 				}
