@@ -65,7 +65,7 @@ pgo: ## renew cmd/auditor/default.pgo, the profile that guides the compiler
 record: ## record the sample logs anew, from real nginx and Envoy
 	$(GO) run ./examples/record -out examples/logs
 
-test-recorded: ## record logs from real nginx, Envoy and Caddy, and audit those
+test-recorded: ## record logs from real nginx, Envoy, HAProxy, Apache and Caddy, and audit those
 	bash examples/record/test.sh
 	bash examples/record/caddy.sh
 

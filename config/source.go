@@ -159,7 +159,8 @@ func (h *HTTP) setDefaults() {
 // formats are the log formats a source may name.
 var formats = []string{
 	"auto", "json", "logfmt", "envoy-json", "envoy-text", "istio-text", "istio-json",
-	"nginx-json", "nginx-combined", "ingress-nginx", "apache", "haproxy", "alb",
+	"nginx-json", "nginx-combined", "ingress-nginx", "apache", "haproxy", "iis", "pattern",
+	"traefik-clf", "alb",
 	"traefik-json", "caddy-json", "linkerd-json", "otlp-json", "otlp-proto",
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 
@@ -58,9 +59,10 @@ func (c *checker) sample(s *config.Source, at, name string, parser accesslog.Con
 			return false
 		}
 	}
+	parser.Pattern = cmp.Or(accesslog.HeadPattern(parser.Format, head), parser.Pattern)
 	p, err := accesslog.New(parser)
 	if err != nil {
-		c.refuse("%s.format: %v", at, err)
+		c.refuse("%s.%s: %v", at, wrongIn(parser), err)
 		return false
 	}
 	n := c.count(p, head)

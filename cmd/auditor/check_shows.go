@@ -33,7 +33,7 @@ func (c *checker) never(s *config.Source, at string) {
 	case departure:
 	case v.Departure.Sight == accesslog.SightNever:
 		c.warn("%s.format: no record of %s can show that the caller had left: %s", at, s.Format, v.Departure.How)
-	case s.Format == "alb" || s.Format == "traefik-json":
+	case s.Format == "alb" || s.Format == "traefik-json" || s.Format == "traefik-clf":
 		c.warn("%s.format: %s shows a departure by one status only: %s", at, s.Format, v.Departure.How)
 	}
 }

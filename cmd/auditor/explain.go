@@ -3,13 +3,13 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 
@@ -47,6 +47,7 @@ func explain(ctx context.Context, p *program, args []string) (int, error) {
 	f.Usage = func() { fmt.Fprint(f.Output(), explainHelp); f.PrintDefaults() }
 	configFile := f.String("config", "", "read fields, zone and keys from the configuration in `FILE`")
 	format := f.String("format", "", "read the lines as `FORMAT`: auto, "+strings.Join(accesslog.Formats(), ", ")+" (default: the configuration's, else auto)")
+	pattern := f.String("pattern", "", "read the lines by `PATTERN`, with --format apache (a LogFormat) or pattern (an expression)")
 	output := f.String("output", "text", "print `json` (one object a line) or text")
 	shows := f.Bool("shows", false, "print what --format can show, of every format if there is none, and read nothing")
 	files, err := parse(p, f, args)
@@ -73,7 +74,7 @@ func explain(ctx context.Context, p *program, args []string) (int, error) {
 		files = []string{ingest.Stdin}
 	}
 	x := &explainer{
-		p: p, loaded: l, format: *format, out: bufio.NewWriter(p.stdout),
+		p: p, loaded: l, format: *format, pattern: *pattern, out: bufio.NewWriter(p.stdout),
 		print: printExplainedText,
 	}
 	if *output == "json" {
@@ -101,12 +102,13 @@ func explain(ctx context.Context, p *program, args []string) (int, error) {
 
 // explainer prints what it reads of one file after the other.
 type explainer struct {
-	p      *program
-	loaded *loaded
-	format string // of the command line
-	keys   *keyReader
-	out    *bufio.Writer
-	print  func(io.Writer, any) error
+	p       *program
+	loaded  *loaded
+	format  string // of the command line, as is pattern
+	pattern string
+	keys    *keyReader
+	out     *bufio.Writer
+	print   func(io.Writer, any) error
 
 	formats             []string // of the records, in the order in which they came
 	records, unreadable int64
@@ -185,26 +187,26 @@ func (x *explainer) begin(name string, sample []byte) error {
 	if err != nil {
 		return err
 	}
-	c, err := parserConfig(&source, x.p.now())
+	c, err := parserConfig(&source)
 	if err != nil {
 		return err
 	}
 	if x.format != "" {
 		c.Format = x.format
 	}
+	if x.pattern != "" {
+		c.Pattern = x.pattern
+	}
 	if c.Format == "auto" {
 		if c.Format, err = accesslog.Detect(sample); err != nil {
 			return fmt.Errorf("%w with --format", err)
 		}
 	}
+	c.Pattern = cmp.Or(accesslog.HeadPattern(c.Format, sample), c.Pattern)
 	if field := x.loaded.Dependency.Field; field != "" {
-		c.Fields = maps.Clone(c.Fields)
-		if c.Fields == nil {
-			c.Fields = map[string]string{}
-		}
-		c.Fields["dependency"] = field
+		c.Fields = withField(c.Fields, "dependency", field)
 	}
-	c.Keys, c.Trace = x.keys.fields, true
+	c.Keys, c.Extra, c.Trace = x.keys.fields, x.loaded.extra(), true
 	x.readAs = c.Format
 	if x.joiner = new(accesslog.Joiner); !x.joiner.Needed(sample) {
 		x.joiner = nil

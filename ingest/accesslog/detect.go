@@ -60,7 +60,8 @@ func Detect(sample []byte) (string, error) {
 
 // detectOrder puts the formats with the stricter shape first: they win a draw.
 func detectOrder() []string {
-	return []string{"json", "caddy-json", "otlp-json", "otlp-proto", "alb", "istio-text", "envoy-text", "ingress-nginx", "nginx-combined", "logfmt"}
+	return []string{"json", "caddy-json", "otlp-json", "otlp-proto", "alb", "haproxy", "traefik-clf", "iis", "istio-text", "envoy-text",
+		"ingress-nginx", "nginx-combined", "logfmt"}
 }
 
 // sampleLines cuts the sample into whole lines, parts joined.
@@ -98,7 +99,7 @@ func sampleLines(sample []byte) ([][]byte, error) {
 // are known to be something else. vote is the format whose JSON most are, if
 // they are anybody's.
 func readable(format string, lines [][]byte) (n, others int, vote string) {
-	p, err := New(Config{Format: format})
+	p, err := New(Config{Format: format, Pattern: HeadPattern(format, append(bytes.Join(lines, []byte("\n")), '\n'))})
 	if err != nil {
 		return 0, 0, ""
 	}

@@ -263,7 +263,11 @@ func (p *Parser) put(f field, v []byte) {
 // putName is for tokenizers of formats whose fields are named in the line; a
 // name that nobody asked for is dropped. A lone dash is no value.
 func (p *Parser) putName(name, v []byte) {
-	m := p.root.lookup(name)
+	p.putMember(p.root.lookup(name), v)
+}
+
+// putMember is putName for who has looked the name up before.
+func (p *Parser) putMember(m *member, v []byte) {
 	dash := len(v) == 1 && v[0] == '-'
 	for _, t := range m.targets {
 		if dash {

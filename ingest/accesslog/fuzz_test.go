@@ -23,6 +23,8 @@ func seeds() []string {
 		`[2026-03-03T10:15:42.118Z] "GET /export HTTP/1.1" 200 DC 0 734003 2150 12 "-" "dl/1" "11111111-2222-4333-8444-555555555555" "files.internal" "10.0.3.31:9000"`,
 		`192.0.2.41 - - [03/Mar/2026:10:15:42 +0000] "GET /v1/quote?id=7 HTTP/1.1" 499 0 "-" "quoter/2.1" 318 12.480 [shop-quote-80] [] 10.0.3.11:8080, 10.0.3.12:8080 0, 0 5.000, 5.001 504, - 5f1d0c9a77e34b6c8f0b1a2d3c4e5f60`,
 		`t=2026-03-03T10:15:42+00:00 req="GET /item/9 HTTP/1.1" st=200 bytes=812 rt=0.041 comp="OK" ua="10.0.4.1:80, 10.0.4.2:80 : 10.0.5.1:80" us="502, 502 : 200" urt="0.002, 0.003 : 0.036"`,
+		patternLine, traefikLine, iisLine, iisHead,
+		"<134>Mar  3 10:15:42 lb1 haproxy[811]: " + haproxyLine("q-1", "q#231") + ` abortonclose=on question_key="q\"2"`,
 		`{"time":"2026-03-03T10:15:42Z","path":"/","amz-sdk-request":"attempt=2; max=3; ttl=20260303T101545Z","x-goog-api-client":"gl-go/1 gccl-invocation-id/u gccl-attempt-count/2","retry_after":"Tue, 03 Mar 2026 10:15:52 GMT"}`,
 	}
 }
@@ -40,11 +42,16 @@ func FuzzParse(f *testing.F) {
 	for format, s := range servedLines(f) {
 		f.Add([]byte(s), uint8(slices.Index(Formats(), format)))
 	}
-	c := Config{Keys: []string{"question_key", "traceparent", "my_id"}, Extra: []string{"shop"},
-		Fields: map[string]string{"peer": "who", "deadline": "request.headers.Deadline"}}
 	warm, slow := map[string]*Parser{}, map[string]*Parser{}
 	f.Fuzz(func(t *testing.T, data []byte, which uint8) {
-		c.Format = Formats()[int(which)%len(Formats())]
+		c := Config{Keys: []string{"question_key", "traceparent", "my_id"}, Extra: []string{"shop"}}
+		switch c.Format = Formats()[int(which)%len(Formats())]; c.Format {
+		case "pattern":
+			c.Pattern = patternOf
+		case "apache", "iis":
+		default:
+			c.Fields = map[string]string{"peer": "who", "deadline": "request.headers.Deadline"}
+		}
 		if warm[c.Format] == nil {
 			warm[c.Format], slow[c.Format] = mustNew(t, c), mustNew(t, c)
 			slow[c.Format].unmarked = true

@@ -123,8 +123,11 @@ func (p *Parser) times(e *Entry) error {
 	}
 	e.HasTime, e.StampIsEnd, e.Uncertainty = true, isEnd, uncertainty
 	e.Start, e.End = ns, ns
-	if e.Duration == Unknown && at == fStart && len(r.val(fEnd)) != 0 {
-		if end, _, ok := p.stamp(r.val(fEnd)); ok && end >= ns {
+	if (e.Duration == Unknown || p.format.spanned && uncertainty <= 1e6) && at == fStart && len(r.val(fEnd)) != 0 {
+		if end, fine, ok := p.stamp(r.val(fEnd)); ok && end >= ns {
+			if fine > 1e6 && e.Duration != Unknown {
+				end = ns + e.Duration
+			}
 			e.Duration = end - ns
 		} else {
 			r.notes |= NoteBadDuration

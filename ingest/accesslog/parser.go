@@ -25,11 +25,21 @@ type Parser struct {
 	keyBuf, extraBuf [][]byte
 	tries            []Try
 	day              dayCache
+	local            localCache
 	marks            marks
 	otlp             otlpState
-	unmarked         bool // for tests: read without marks
-	lenient          bool // quotes inside strings are not escaped
-	bare             bool // the record has a value without quotes
+	unmarked         bool   // for tests: read without marks
+	lenient          bool   // quotes inside strings are not escaped
+	bare             bool   // the record has a value without quotes
+	unframed         []byte // the record without the frame that its format is sent in
+	haproxy          haproxyState
+	iis              iisState
+	traefik          [traefikColumns]*member
+	traefikAlone     bool     // no server was asked
+	program          *program // of formats with a pattern
+	apache           []apacheColumn
+	protocol         []byte // of the record, as httpd logs it apart
+	looseKey         bool   // a key stands where blanks would move it
 }
 
 // vendor says whose conventions a record follows.
@@ -57,6 +67,9 @@ type format struct {
 	next     func(p *Parser, line []byte, e *Entry) (rest []byte, err error)                          // of what such a line had left over
 	other    func(*Parser) bool                                                                       // what was read is no access record, and not meant to be one
 	depart   func(*Parser, *Entry)                                                                    // how the logger shows tries and departures; nil: as the vendor does
+	prepare  func(*Parser) error                                                                      // what New does last, where there is more to do
+	pattern  bool                                                                                     // Config.Pattern means something
+	spanned  bool                                                                                     // of fine stamps of start and end both are meant
 }
 
 var formats = []format{
@@ -92,6 +105,16 @@ var formats = []format{
 		names:   [][]alias{otlpNames, envoyNames}, batch: (*Parser).protoBatch, next: (*Parser).protoNext, depart: (*Parser).otlpDeparture},
 	{name: "linkerd-json", json: true, named: true, duration: unitNanos,
 		names: [][]alias{linkerdNames}, depart: (*Parser).linkerdDeparture},
+	{name: "haproxy", named: true, duration: unitMillis, names: [][]alias{haproxyNames},
+		tokenize: (*Parser).tokenizeHAProxy, depart: (*Parser).haproxyDeparture, prepare: (*Parser).bindHAProxy},
+	{name: "apache", named: true, duration: unitMillis, spanned: true, names: [][]alias{apacheNames},
+		tokenize: (*Parser).tokenizeApache, depart: (*Parser).apacheDeparture, prepare: (*Parser).compileApache, pattern: true},
+	{name: "traefik-clf", named: true, duration: unitMillis, names: [][]alias{traefikCLFNames},
+		tokenize: (*Parser).tokenizeTraefikCLF, depart: (*Parser).traefikCLFDeparture, prepare: (*Parser).bindTraefikCLF},
+	{name: "iis", named: true, stampEnd: true, duration: unitMillis, names: [][]alias{iisNames},
+		tokenize: (*Parser).tokenizeIIS, depart: (*Parser).iisDeparture, prepare: (*Parser).bindIIS, pattern: true},
+	{name: "pattern", named: true, duration: unitMillis, names: [][]alias{jsonNames, nginxShared},
+		tokenize: (*Parser).tokenizePattern, prepare: (*Parser).compilePattern, pattern: true},
 }
 
 // Formats lists the formats that New knows.
@@ -147,7 +170,24 @@ func New(c Config) (*Parser, error) {
 	p.otlp.whole.child = p.root
 	p.keyBuf = make([][]byte, len(p.keys))
 	p.extraBuf = make([][]byte, len(p.extra))
+	if c.Pattern != "" && !p.format.pattern {
+		return nil, fmt.Errorf("format %s has no pattern: leave it out, or name the format that it is of", c.Format)
+	}
+	if p.format.prepare != nil {
+		if err := p.format.prepare(p); err != nil {
+			return nil, err
+		}
+	}
 	return p, nil
+}
+
+// configured lists the log names that the configuration asks for.
+func (p *Parser) configured() []string {
+	names := append(append([]string{}, p.cfg.Keys...), p.cfg.Extra...)
+	for _, name := range p.cfg.Fields {
+		names = append(names, name)
+	}
+	return names
 }
 
 // bindFields binds the configured names of canonical fields, ahead of all usual
@@ -425,19 +465,27 @@ func (p *Parser) record(text []byte, depth int, before Notes, e *Entry) (rest []
 			}
 			return rest, p.other(stderr, err)
 		}
-		return nil, RejectSyntax
+		if !p.format.pattern {
+			return nil, RejectSyntax
+		}
 	}
-	text = bytes.TrimRight(text, "\r\n \t")
+	end := "\r\n \t"
+	if p.format.pattern {
+		end = "\r\n" // the pattern may want the blanks
+	}
+	text = bytes.TrimRight(text, end)
 	if len(text) == 0 {
 		return nil, RejectSyntax
 	}
 	p.raw.reset(p.format.vendor)
 	p.raw.notes = before
 	p.marks.clear()
+	p.unframed = text
 	if err := p.format.tokenize(p, text); err != nil {
 		e.Notes = p.raw.notes
 		return nil, err
 	}
+	text = p.unframed
 	return nil, p.interpret(text, e)
 }
 

@@ -421,6 +421,11 @@ func TestDetect(t *testing.T) {
 		{"envoy text", `[2026-03-03T10:15:42.118Z] "GET /export HTTP/1.1" 200 DC 0 734003 2150 12 "-" "dl/1" "11111111-2222-4333-8444-555555555555" "files.internal" "10.0.3.31:9000"` + "\n", "envoy-text"},
 		{"ingress", `192.0.2.41 - - [03/Mar/2026:10:15:42 +0000] "GET /v1/quote?id=7 HTTP/1.1" 499 0 "-" "quoter/2.1" 318 12.480 [shop-quote-80] [] 10.0.3.11:8080, 10.0.3.12:8080, 10.0.3.13:8080 0, 0, 0 5.000, 5.001, 2.479 504, 504, - 5f1d0c9a77e34b6c8f0b1a2d3c4e5f60`, "ingress-nginx"},
 		{"combined", `192.0.2.41 - - [03/Mar/2026:10:15:42 +0000] "GET /v1/quote?id=7 HTTP/1.1" 200 0 "-" "quoter/2.1"`, "nginx-combined"},
+		{"haproxy", "<134>Mar  3 10:15:42 lb1 haproxy[811]: " + haproxyLine(), "haproxy"},
+		{"traefik", traefikLine, "traefik-clf"},
+		{"iis", iisHead + "\n" + iisLine + "\n", "iis"},
+		{"iis with other columns", "#Fields: date time cs-method cs-uri-stem sc-status time-taken\n2026-03-03 10:15:42 GET /a 200 41\n", "iis"},
+		{"haproxy with pairs", haproxyLine() + ` abortonclose=on question_key="q-1" time="2026-03-03T10:15:42Z" status=200`, "haproxy"},
 		{"logfmt", `t=2026-03-03T10:15:42+00:00 req="GET /item/9 HTTP/1.1" st=200 bytes=812 rt=0.041`, "logfmt"},
 	}
 	for _, tt := range tests {

@@ -125,7 +125,26 @@ var views = map[string]Views{
 	"apache": {
 		Key:       logged(`LogFormat: question_key=\"%{Question-Key}i\"`),
 		Attempt:   logged(`LogFormat: attempt=\"%{X-Envoy-Attempt-Count}i\"`),
-		Departure: View{SightPartly, "%X and %O, which show resets and large answers that were cut off, and not a caller that closes before the answer"},
+		Departure: View{SightPartly, "%X, %O, %B and %H, which show resets and large answers that were cut off, and not a caller that closes before the answer"},
 		Deadline:  logged(`LogFormat: timeout=\"%{Grpc-Timeout}i\"`),
 	},
+	"iis": {
+		Key:       logged("a custom field of the request header Question-Key"),
+		Attempt:   logged("a custom field of the request header X-Envoy-Attempt-Count"),
+		Departure: View{SightPartly, "sc-win32-status 64 alone, which leaves open what reached the caller"},
+		Deadline:  logged("a custom field of the request header Grpc-Timeout"),
+	},
+	"traefik-clf": {
+		Key: View{How: useTraefikJSON}, Attempt: View{How: useTraefikJSON},
+		Departure: View{SightPartly, "499 alone, so an ordinary line proves nothing: " + useTraefikJSON},
+		Deadline:  View{How: useTraefikJSON},
+	},
+	"pattern": {
+		Key:       logged("log the header Question-Key and name its group: (?P<question_key>…)"),
+		Attempt:   logged("(?P<attempt>…)"),
+		Departure: logged("(?P<client_gone>…), with (?P<bytes_sent>…) and (?P<status>…)"),
+		Deadline:  logged("(?P<deadline>…) or (?P<grpc_timeout>…)"),
+	},
 }
+
+const useTraefikJSON = "the line has no place for it: use format: json in Traefik, and traefik-json here"
