@@ -192,7 +192,7 @@ func (x *explainer) begin(name string, sample []byte) error {
 		return err
 	}
 	if x.format != "" {
-		c.Format = x.format
+		reformat(&c, x.format)
 	}
 	if x.pattern != "" {
 		c.Pattern = x.pattern

@@ -100,6 +100,13 @@ func parserConfig(s *config.Source) (accesslog.Config, error) {
 	return c, nil
 }
 
+// reformat reads records by another format, whose the pattern is not.
+func reformat(c *accesslog.Config, format string) {
+	if c.Format != format {
+		c.Format, c.Pattern = format, ""
+	}
+}
+
 // withField is fields with one more.
 func withField(fields map[string]string, name, log string) map[string]string {
 	out := map[string]string{}
