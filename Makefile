@@ -65,8 +65,9 @@ pgo: ## renew cmd/auditor/default.pgo, the profile that guides the compiler
 record: ## record the sample logs anew, from real nginx and Envoy
 	$(GO) run ./examples/record -out examples/logs
 
-test-recorded: ## record logs from real nginx and Envoy, and audit those
+test-recorded: ## record logs from real nginx, Envoy, HAProxy, Apache and Caddy, and audit those
 	bash examples/record/test.sh
+	bash examples/record/caddy.sh
 
 test-kafka: ## kill daemons that read from a real Kafka broker, and audit what is left
 	$(GO) run ./ingest/kafkatest $(GO) test -count=1 -timeout 10m -run '^TestKafka' -v ./cmd/auditor

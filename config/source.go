@@ -159,8 +159,9 @@ func (h *HTTP) setDefaults() {
 // formats are the log formats a source may name.
 var formats = []string{
 	"auto", "json", "logfmt", "envoy-json", "envoy-text", "istio-text", "istio-json",
-	"nginx-json", "nginx-combined", "ingress-nginx", "apache", "haproxy", "alb",
-	"traefik-json", "caddy-json", "linkerd-json", "otlp-json",
+	"nginx-json", "nginx-combined", "ingress-nginx", "apache", "haproxy", "iis", "pattern",
+	"traefik-clf", "alb",
+	"traefik-json", "caddy-json", "linkerd-json", "otlp-json", "otlp-proto",
 }
 
 var vantages = []string{"at_target", "in_front"}

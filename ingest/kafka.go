@@ -35,6 +35,8 @@ type KafkaConfig struct {
 	Keyed bool
 	// Whole says that records are not lines: a batch has each as it is, with its size.
 	Whole bool
+	// Binary says that records are no text: each becomes one line, in base64.
+	Binary bool
 
 	// TLS is used unless nil. Without a ServerName the broker's host is expected.
 	TLS *tls.Config

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"bytes"
+	"encoding/base64"
 	"sync"
 	"time"
 )
@@ -12,8 +13,9 @@ type batcher struct {
 	size int   // about how many bytes a batch has
 	next int64 // the offset to come; what is missing from here on is gone
 
-	whole bool      // records are no lines
-	asked time.Time // when the broker was asked for what is being told
+	whole  bool      // records are no lines
+	binary bool      // nor text
+	asked  time.Time // when the broker was asked for what is being told
 
 	open  *Batch // nil until there is something to tell
 	gap   int64  // just before whatever comes next
@@ -82,10 +84,14 @@ func (b *batcher) record(offset int64, value []byte) error {
 		o.Offset, o.Gap, o.Empty = offset, b.gap, b.empty
 		b.open, b.gap, b.empty = o, 0, 0
 	}
-	if b.whole {
+	switch {
+	case b.whole:
 		o.Data, o.Sizes = append(o.Data, value...), append(o.Sizes, len(value))
 		o.Refs = append(o.Refs, Ref{Line: 1, Offset: offset})
-	} else {
+	case b.binary:
+		o.Data = append(base64.StdEncoding.AppendEncode(o.Data, value), '\n')
+		o.Refs = append(o.Refs, Ref{Line: 1, Offset: offset})
+	default:
 		o.lines(offset, value)
 	}
 	o.Next = b.next

@@ -48,7 +48,7 @@ func (p *kafkaPartition) read(ctx context.Context, s Session, from int64) error 
 		p: p, session: s, pause: p.k.cfg.pause(), size: p.k.cfg.FetchBytes,
 		progress: time.Now(), asked: time.Now(),
 	}
-	r.batch = batcher{next: from, size: p.k.cfg.BatchBytes, whole: p.k.cfg.Whole, take: func(b *Batch) error { return r.consume(ctx, b) }}
+	r.batch = batcher{next: from, size: p.k.cfg.BatchBytes, whole: p.k.cfg.Whole, binary: p.k.cfg.Binary, take: func(b *Batch) error { return r.consume(ctx, b) }}
 	p.update(func(s *PartitionState) { s.Next = from })
 	defer r.hangUp()
 	for ctx.Err() == nil {

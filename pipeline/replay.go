@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,9 +77,10 @@ type replayer struct {
 // partition is one file, in the order of its lines.
 type partition struct {
 	*ingest.File
-	source int
-	format string
-	joined *joined // set when its lines may be split
+	source  int
+	format  string
+	pattern string  // of the format, where the file declares one
+	joined  *joined // set when its lines may be split
 
 	number int
 	peek   *accesslog.Parser // for reading
@@ -175,6 +177,7 @@ func (p *partition) look(parser accesslog.Config) error {
 			return fmt.Errorf("read %s: %w", p.Name(), err)
 		}
 	}
+	p.pattern = accesslog.HeadPattern(p.format, sample)
 	if j := new(accesslog.Joiner); j.Needed(sample) {
 		p.joined = &joined{joiner: j}
 	}
@@ -232,19 +235,21 @@ func (r *replayer) prepare() error {
 	return nil
 }
 
-// parsers returns a parser for each file. Files of one source and format share
-// one.
+// parsers returns a parser for each file. Files of one source, format and pattern
+// share one.
 func (r *replayer) parsers(extra []string) ([]*accesslog.Parser, error) {
 	type kind struct {
-		source int
-		format string
+		source          int
+		format, pattern string
 	}
 	made := map[kind]*accesslog.Parser{}
 	var out []*accesslog.Parser
 	for _, p := range r.files {
-		k := kind{p.source, p.format}
+		k := kind{p.source, p.format, p.pattern}
 		if made[k] == nil && p.format != "" {
-			parser, err := newParser(r.cfg, &r.cfg.Sources[p.source], p.format, extra)
+			source := r.cfg.Sources[p.source]
+			source.Parser.Pattern = cmp.Or(p.pattern, source.Parser.Pattern)
+			parser, err := newParser(r.cfg, &source, p.format, extra)
 			if err != nil {
 				return nil, err
 			}

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/targetside/auditor/aggregate/budget"
 	"github.com/targetside/auditor/config"
@@ -52,7 +51,7 @@ func check(ctx context.Context, p *program, args []string) (int, error) {
 	if _, err := l.pipelineConfig(p.now()); err != nil {
 		return exitFailed, err
 	}
-	c := &checker{loaded: l, now: p.now()}
+	c := &checker{loaded: l}
 	c.identity()
 	c.memory()
 	c.policy()
@@ -78,7 +77,6 @@ func check(ctx context.Context, p *program, args []string) (int, error) {
 // checker gathers what is to be said of a configuration that could be read.
 type checker struct {
 	*loaded
-	now      time.Time
 	faults   []string // it cannot be used
 	warnings []string // it is most likely not meant
 	remarks  []string // for the reader of the configuration in force
@@ -226,15 +224,14 @@ func (c *checker) policy() {
 // first lines where there are any, else by its format.
 func (c *checker) source(i int) {
 	s, at := &c.Sources[i], fmt.Sprintf("sources[%d]", i)
-	parser, err := parserConfig(s, c.now)
+	parser, err := c.parserOf(s)
 	if err != nil {
 		c.refuse("%s.zone: %v", at, err)
 		return
 	}
-	parser.Keys = c.ring.Fields()
 	if s.Format != "auto" {
 		if _, err := accesslog.New(parser); err != nil {
-			c.refuse("%s.format: %v", at, err)
+			c.refuse("%s.%s: %v", at, wrongIn(parser), err)
 			return
 		}
 	}
@@ -247,13 +244,33 @@ func (c *checker) source(i int) {
 				c.warn("%s.file.paths: no file matches %s", at, visible(glob, 200, ""))
 			}
 			for _, name := range names {
-				seen = c.sample(at, name, parser) || seen
+				seen = c.sample(s, at, name, parser) || seen
 			}
 		}
 	}
 	if !seen {
+		c.never(s, at)
 		c.byFormat(s, at)
 	}
+}
+
+// parserOf is how the records of a source are read when all that is configured is
+// asked of them.
+func (c *checker) parserOf(s *config.Source) (accesslog.Config, error) {
+	parser, err := parserConfig(s)
+	parser.Keys, parser.Extra = c.ring.Fields(), c.extra()
+	if field := c.Dependency.Field; field != "" {
+		parser.Fields = withField(parser.Fields, "dependency", field)
+	}
+	return parser, err
+}
+
+// wrongIn names the key to which an error of a parser belongs.
+func wrongIn(parser accesslog.Config) string {
+	if parser.Pattern != "" {
+		return "pattern"
+	}
+	return "format"
 }
 
 // minted warns where a key is read from a field in which nginx puts an id of its
@@ -266,11 +283,36 @@ func (c *checker) minted(s *config.Source, at string) {
 	}
 }
 
+// byPattern warns of what a pattern has no place for.
+func (c *checker) byPattern(s *config.Source, at string) {
+	parser, err := c.parserOf(s)
+	if err != nil {
+		return // it was refused
+	}
+	p, err := accesslog.New(parser)
+	if err != nil {
+		return
+	}
+	if !slices.ContainsFunc(c.ring.Fields(), p.Gives) {
+		c.warn("%s.pattern: it has no key that is accepted (%s): every arrival would be unattributable (see docs/formats.md)", at, strings.Join(c.ring.Fields(), ", "))
+	}
+	if !p.GivesDeparture() {
+		c.warn("%s.pattern: it has no field that shows a departure (see docs/formats.md)", at)
+	}
+}
+
+const append499 = "status 499, so an ordinary line proves nothing: append $request_completion"
+
 // byFormat warns of what the default line of a format does not hold.
 func (c *checker) byFormat(s *config.Source, at string) {
 	var departure, key bool // the default line shows it
 	switch s.Format {
+	case "apache", "pattern", "iis":
+		c.byPattern(s, at)
+		return
 	case "nginx-combined", "ingress-nginx":
+	case "haproxy": // captures need no fields
+		key = true
 	case "envoy-text", "istio-text":
 		departure, key = true, c.accepts("x-request-id")
 	default:
@@ -284,6 +326,9 @@ func (c *checker) byFormat(s *config.Source, at string) {
 	}
 	departure = departure || s.Fields["request_completion"] != "" || s.Fields["client_gone"] != "" || s.Fields["departure"] != ""
 	if !departure {
-		c.warn("%s.format: the default line of %s shows a departure only by status 499, so an ordinary line proves nothing: append $request_completion", at, s.Format)
+		c.warn("%s.format: the default line of %s shows a departure only by %s", at, s.Format, map[string]string{
+			"nginx-combined": append499, "ingress-nginx": append499,
+			"haproxy": "some termination states, so an ordinary line proves nothing: set option abortonclose and append abortonclose=on (see docs/formats.md)",
+		}[s.Format])
 	}
 }

@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 
+	"github.com/targetside/auditor/config"
 	"github.com/targetside/auditor/ingest"
 	"github.com/targetside/auditor/ingest/accesslog"
 	"github.com/targetside/auditor/keys"
@@ -24,12 +26,13 @@ type sampled struct {
 	reasons         [keys.NumReasons]int
 	visible         int // a departure would show
 	numbered        int // an attempt number
+	outbound        int // of the caller's side of a mesh
 	timed           int
 }
 
 // sample says what the first lines of a file show, and warns of what none of
 // them does. It reports whether there were any.
-func (c *checker) sample(at, name string, parser accesslog.Config) bool {
+func (c *checker) sample(s *config.Source, at, name string, parser accesslog.Config) bool {
 	shown := visible(name, 200, "")
 	if st, err := os.Stat(name); err == nil && !st.Mode().IsRegular() && !st.IsDir() {
 		c.remark("%s reads %s, which is no plain file and was not looked at", at, shown)
@@ -56,12 +59,14 @@ func (c *checker) sample(at, name string, parser accesslog.Config) bool {
 			return false
 		}
 	}
+	parser.Pattern = cmp.Or(accesslog.HeadPattern(parser.Format, head), parser.Pattern)
 	p, err := accesslog.New(parser)
 	if err != nil {
-		c.refuse("%s.format: %v", at, err)
+		c.refuse("%s.%s: %v", at, wrongIn(parser), err)
 		return false
 	}
 	n := c.count(p, head)
+	views, _ := accesslog.Shows(parser.Format)
 	c.remark("%s reads %s as %s: of the first %d records %d hold a key and %d can be attributed, %d would show a departure, %d have an attempt number%s",
 		at, shown, parser.Format, n.records, n.key, n.attributable, n.visible, n.numbered, unreadLines(n.unread))
 	switch {
@@ -76,12 +81,15 @@ func (c *checker) sample(at, name string, parser accesslog.Config) bool {
 	}
 	switch {
 	case n.key == 0:
-		c.warn("%s.fields: none of the first %d records of %s has a key that is accepted: every arrival would be unattributable", at, n.records, shown)
+		c.warn("%s.fields: none of the first %d records of %s has a key that is accepted: every arrival would be unattributable%s", at, n.records, shown, howTo(views.Key))
 	case n.attributable == 0:
 		c.warn("%s.fields: no key in the first %d records of %s can be attributed, most are %s", at, n.records, shown, n.mostly())
 	}
 	if n.visible == 0 {
-		c.warn("%s.fields: none of the first %d records of %s could show that the caller had left", at, n.records, shown)
+		c.warn("%s.fields: none of the first %d records of %s could show that the caller had left%s", at, n.records, shown, howTo(views.Departure))
+	}
+	if n.outbound == n.records && s.Vantage != "in_front" {
+		c.warn("%s.vantage: the first %d records of %s are all of the caller's side of a mesh (upstream_cluster outbound|…), and none of those is an arrival at the target: read the log of the target's sidecar, or say vantage: in_front for a gateway", at, n.records, shown)
 	}
 	return true
 }
@@ -142,6 +150,9 @@ func (n *sampled) add(e *accesslog.Entry, a keys.Attribution) {
 	}
 	if e.Visible {
 		n.visible++
+	}
+	if e.Outbound {
+		n.outbound++
 	}
 	if e.Attempt > 0 {
 		n.numbered++

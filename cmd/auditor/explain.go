@@ -3,13 +3,14 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"maps"
+	"slices"
 	"strings"
 
 	"github.com/targetside/auditor/config"
@@ -28,6 +29,10 @@ A record is one JSON object on a line (--output json) or a block of lines. What
 the record does not say is null, or left out of the block. A line that cannot be
 read is an object with line, offset and error; the line itself is never shown.
 
+With --shows nothing is read: what the records of the format can show is printed
+(the key, the attempt, the departure, the deadline), and what to write into the
+logger's configuration to make it show. Text output ends with the same.
+
 Unlike all other commands this one prints KEYS AS THEY STAND IN THE LOG, like an
 editor opened on it. Mind where you paste its output.
 
@@ -42,7 +47,9 @@ func explain(ctx context.Context, p *program, args []string) (int, error) {
 	f.Usage = func() { fmt.Fprint(f.Output(), explainHelp); f.PrintDefaults() }
 	configFile := f.String("config", "", "read fields, zone and keys from the configuration in `FILE`")
 	format := f.String("format", "", "read the lines as `FORMAT`: auto, "+strings.Join(accesslog.Formats(), ", ")+" (default: the configuration's, else auto)")
+	pattern := f.String("pattern", "", "read the lines by `PATTERN`, with --format apache (a LogFormat) or pattern (an expression)")
 	output := f.String("output", "text", "print `json` (one object a line) or text")
+	shows := f.Bool("shows", false, "print what --format can show, of every format if there is none, and read nothing")
 	files, err := parse(p, f, args)
 	if err != nil {
 		return exitUsage, err
@@ -53,6 +60,12 @@ func explain(ctx context.Context, p *program, args []string) (int, error) {
 	if err := checkFormat(*format); err != nil {
 		return exitUsage, err
 	}
+	if *shows {
+		if len(files) > 0 {
+			return exitUsage, errors.New("--shows reads no file")
+		}
+		return printShows(p.stdout, *format, *output == "json")
+	}
 	l, err := load(p, *configFile, false)
 	if err != nil {
 		return exitFailed, err
@@ -61,7 +74,7 @@ func explain(ctx context.Context, p *program, args []string) (int, error) {
 		files = []string{ingest.Stdin}
 	}
 	x := &explainer{
-		p: p, loaded: l, format: *format, out: bufio.NewWriter(p.stdout),
+		p: p, loaded: l, format: *format, pattern: *pattern, out: bufio.NewWriter(p.stdout),
 		print: printExplainedText,
 	}
 	if *output == "json" {
@@ -76,6 +89,11 @@ func explain(ctx context.Context, p *program, args []string) (int, error) {
 			faults = append(faults, err)
 		}
 	}
+	if *output == "text" {
+		for _, format := range x.formats {
+			showsText(x.out, format)
+		}
+	}
 	if err := x.out.Flush(); err != nil {
 		faults = append(faults, fmt.Errorf("write: %w", err))
 	}
@@ -84,13 +102,15 @@ func explain(ctx context.Context, p *program, args []string) (int, error) {
 
 // explainer prints what it reads of one file after the other.
 type explainer struct {
-	p      *program
-	loaded *loaded
-	format string // of the command line
-	keys   *keyReader
-	out    *bufio.Writer
-	print  func(io.Writer, any) error
+	p       *program
+	loaded  *loaded
+	format  string // of the command line, as is pattern
+	pattern string
+	keys    *keyReader
+	out     *bufio.Writer
+	print   func(io.Writer, any) error
 
+	formats             []string // of the records, in the order in which they came
 	records, unreadable int64
 	filled              bool // some file was not empty
 
@@ -167,26 +187,26 @@ func (x *explainer) begin(name string, sample []byte) error {
 	if err != nil {
 		return err
 	}
-	c, err := parserConfig(&source, x.p.now())
+	c, err := parserConfig(&source)
 	if err != nil {
 		return err
 	}
 	if x.format != "" {
-		c.Format = x.format
+		reformat(&c, x.format)
+	}
+	if x.pattern != "" {
+		c.Pattern = x.pattern
 	}
 	if c.Format == "auto" {
 		if c.Format, err = accesslog.Detect(sample); err != nil {
 			return fmt.Errorf("%w with --format", err)
 		}
 	}
+	c.Pattern = cmp.Or(accesslog.HeadPattern(c.Format, sample), c.Pattern)
 	if field := x.loaded.Dependency.Field; field != "" {
-		c.Fields = maps.Clone(c.Fields)
-		if c.Fields == nil {
-			c.Fields = map[string]string{}
-		}
-		c.Fields["dependency"] = field
+		c.Fields = withField(c.Fields, "dependency", field)
 	}
-	c.Keys, c.Trace = x.keys.fields, true
+	c.Keys, c.Extra, c.Trace = x.keys.fields, x.loaded.extra(), true
 	x.readAs = c.Format
 	if x.joiner = new(accesslog.Joiner); !x.joiner.Needed(sample) {
 		x.joiner = nil
@@ -252,7 +272,9 @@ func (x *explainer) line(line []byte, at accesslog.Place) error {
 					return err
 				}
 			}
-			x.records++
+			if x.records++; !slices.Contains(x.formats, x.readAs) {
+				x.formats = append(x.formats, x.readAs)
+			}
 			err = x.print(x.out, x.record(line, at, parts))
 		}
 		if err != nil {

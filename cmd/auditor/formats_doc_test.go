@@ -40,6 +40,7 @@ type docRecord struct {
 	Class       string
 	ArrivalID   *string `json:"arrival_id"`
 	RequestID   *string `json:"request_id"`
+	Deadline    *string
 	Uncertainty float64 `json:"ts_uncertainty_ms"`
 }
 
@@ -148,5 +149,68 @@ func TestDocumentedEnvoyFormat(t *testing.T) {
 		case !r.Visible || r.Class != "during_response" || r.Peer == nil || r.RequestID == nil:
 			t.Errorf("%+v", r)
 		}
+	}
+}
+
+// TestShippedFormats holds the page to the files that are tried with real servers.
+func TestShippedFormats(t *testing.T) {
+	page, err := os.ReadFile("../../docs/formats.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"haproxy.cfg", "apache.conf"} {
+		if text := shipped(t, name); !strings.Contains(string(page), "\n"+text+"```\n") {
+			t.Errorf("docs/formats.md does not show examples/formats/%s as it is", name)
+		}
+	}
+}
+
+// docPattern is the pattern that the page configures for a format.
+func docPattern(t *testing.T, format string) string {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/formats.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`    format: ` + format + `\n    pattern: '(.*)'\n`).FindSubmatch(page)
+	if m == nil {
+		t.Fatalf("docs/formats.md configures no %s", format)
+	}
+	return string(m[1])
+}
+
+// TestDocumentedPatterns reads a line by each documented pattern.
+func TestDocumentedPatterns(t *testing.T) {
+	if log := docPattern(t, "apache"); !strings.Contains(shipped(t, "apache.conf"), "\n"+log+"\n") {
+		t.Errorf("examples/formats/apache.conf does not have %s", log)
+	}
+	const line = `2026-03-03T10:15:42.000Z 192.0.2.1 "GET /seats/7?x=\"1\" HTTP/1.1" 499 0 250.5 gone=true timeout=300m attempt=2 key=q-1`
+	code, stdout, stderr := runAuditor(t, line+"\n", "explain", "--format", "pattern", "--pattern", docPattern(t, "pattern"), "--output", "json")
+	if code != exitOK {
+		t.Fatal(stderr)
+	}
+	var r explained
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
+		t.Fatal(err)
+	}
+	switch {
+	case r.Key == nil || r.Key.Value != "q-1" || r.Source["question_key"] != "question_key":
+		t.Errorf("key %v from %v", r.Key, r.Source)
+	case r.Start == nil || *r.Start != "2026-03-03T10:15:42.000Z" || r.Duration == nil || *r.Duration != 250.5 || *r.Attempt != 2:
+		t.Errorf("%+v", r)
+	case r.Deadline == nil || *r.Deadline != "2026-03-03T10:15:42.300Z" || !r.Visible || r.Class != "before_response":
+		t.Errorf("deadline %v, visible %v, class %s", r.Deadline, r.Visible, r.Class)
+	}
+
+	const w3c = "2026-03-03 10:15:42 10.0.0.5 GET /seats/7 - 443 - 192.0.2.9 Mozilla/5.0 - 200 0 64 1500 q-1 2"
+	code, stdout, stderr = runAuditor(t, w3c+"\n", "explain", "--format", "iis", "--pattern", docPattern(t, "iis"), "--output", "json")
+	if code != exitOK {
+		t.Fatal(stderr)
+	}
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Key == nil || r.Key.Value != "q-1" || r.Attempt == nil || *r.Attempt != 2 || r.Class != "unknown_point" || r.Gone != "likely" {
+		t.Errorf("%+v", r)
 	}
 }

@@ -60,7 +60,7 @@ func replay(ctx context.Context, p *program, args []string) (int, error) {
 	}
 	if *format != "" {
 		for i := range c.Sources {
-			c.Sources[i].Parser.Format = *format
+			reformat(&c.Sources[i].Parser, *format)
 		}
 	}
 	// Files are complete, so a tick may wait as long as a question is remembered:

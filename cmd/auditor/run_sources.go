@@ -38,7 +38,7 @@ func openSource(i int, s *config.Source, positions ingest.Positions, log *slog.L
 	switch {
 	case s.Kafka != nil:
 		var k *ingest.Kafka
-		if k, err = openKafka(i, s.Kafka, log); err == nil && s.DeadLetter != nil {
+		if k, err = openKafka(i, s, log); err == nil && s.DeadLetter != nil {
 			dead = k.DeadLetter(s.DeadLetter.Topic)
 		}
 		r = k
@@ -62,11 +62,12 @@ func openSource(i int, s *config.Source, positions ingest.Positions, log *slog.L
 	return r, dead, nil
 }
 
-func openKafka(i int, k *config.Kafka, log *slog.Logger) (*ingest.Kafka, error) {
-	c, err := kafkaConfig(i, k, log)
+func openKafka(i int, s *config.Source, log *slog.Logger) (*ingest.Kafka, error) {
+	c, err := kafkaConfig(i, s.Kafka, log)
 	if err != nil {
 		return nil, err
 	}
+	c.Binary = s.Format == "otlp-proto"
 	return ingest.NewKafka(c)
 }
 

@@ -4,8 +4,10 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/targetside/auditor/aggregate/budget"
@@ -75,24 +77,20 @@ func (l *loaded) ringConfig(limit bool) keys.Config {
 // checkFormat refuses a --format that there is not. An empty one leaves the
 // configuration's.
 func checkFormat(format string) error {
-	if format == "" || format == "auto" {
+	if format == "" || format == "auto" || slices.Contains(accesslog.Formats(), format) {
 		return nil
 	}
-	if _, err := accesslog.New(accesslog.Config{Format: format}); err != nil {
-		return fmt.Errorf("--format: %w", err)
-	}
-	return nil
+	_, err := accesslog.New(accesslog.Config{Format: format})
+	return fmt.Errorf("--format: %w", err)
 }
 
-// parserConfig says how the records of a source are read. A named zone is taken at
-// the offset that it has now.
-func parserConfig(s *config.Source, now time.Time) (accesslog.Config, error) {
+// parserConfig says how the records of a source are read.
+func parserConfig(s *config.Source) (accesslog.Config, error) {
 	zone, err := s.Location()
 	if err != nil {
 		return accesslog.Config{}, err
 	}
-	_, offset := now.In(zone).Zone()
-	c := accesslog.Config{Format: s.Format, Fields: s.Fields, ZoneSeconds: offset}
+	c := accesslog.Config{Format: s.Format, Fields: s.Fields, Pattern: s.Pattern, Zone: zone}
 	switch s.AttemptScope {
 	case "hop":
 		c.AttemptScope = accesslog.ScopeHop
@@ -100,6 +98,33 @@ func parserConfig(s *config.Source, now time.Time) (accesslog.Config, error) {
 		c.AttemptScope = accesslog.ScopeOrigin
 	}
 	return c, nil
+}
+
+// reformat reads records by another format, whose the pattern is not.
+func reformat(c *accesslog.Config, format string) {
+	if c.Format != format {
+		c.Format, c.Pattern = format, ""
+	}
+}
+
+// withField is fields with one more.
+func withField(fields map[string]string, name, log string) map[string]string {
+	out := map[string]string{}
+	maps.Copy(out, fields)
+	out[name] = log
+	return out
+}
+
+// extra lists the log fields by which questions are told apart.
+func (l *loaded) extra() []string {
+	var out []string
+	for _, d := range l.Keys.Discriminator {
+		if d.Field != "" && !slices.Contains(out, d.Field) {
+			out = append(out, d.Field)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // pipelineConfig says how the sources of a configuration are read and counted.
@@ -150,7 +175,7 @@ func (l *loaded) pipelineConfig(now time.Time) (pipeline.Config, error) {
 	var faults []error
 	for i := range sources {
 		s := &sources[i]
-		parser, err := parserConfig(s, now)
+		parser, err := parserConfig(s)
 		if err != nil {
 			faults = append(faults, err)
 			continue

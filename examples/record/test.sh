@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Records logs from real nginx and Envoy into .cache and holds the auditor's
-# report of them against what the callers and the application counted.
+# report of them against what the callers and the application counted. Then it
+# does so, record by record, with the other servers that are installed.
 #
 # The recording is checked against itself first: on a machine that stalls, a
 # caller may leave a moment later than it meant to. Then it is recorded again, at
@@ -19,3 +20,4 @@ for try in 1 2 3; do
 	fi
 done
 AUDITOR_RECORDED=$logs go test -count=1 -run 'TestRecorded' -v ./cmd/auditor
+go test -count=1 -run 'TestServer' -v ./cmd/auditor

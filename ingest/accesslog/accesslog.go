@@ -15,6 +15,8 @@
 // joins them.
 package accesslog
 
+import "time"
+
 // Unknown is the value of Duration, BytesSent, GRPCStatus, AttemptsLeft and
 // RetryAfter in an Entry whose record does not say.
 const Unknown = -1
@@ -212,8 +214,13 @@ type Config struct {
 	Keys []string
 	// Extra are the log field names whose values Entry.Extra holds.
 	Extra []string
-	// ZoneSeconds is the offset east of UTC for stamps that carry no zone.
-	ZoneSeconds int
+	// Pattern is the format string of a format that has one: Apache's LogFormat,
+	// or the expression of format pattern. Empty is the format's own.
+	Pattern string
+	// Zone is that of stamps that carry none; nil is UTC. A stamp in the hour that
+	// a zone repeats in autumn is read as of the first, with an Uncertainty of as
+	// much as the clock was set back.
+	Zone *time.Location
 	// AttemptScope overrides the format's own scope when not ScopeNone.
 	AttemptScope Scope
 	// Trace fills Entry.Sources, at the price of speed.
@@ -237,7 +244,8 @@ const (
 	RejectTooLong = Reject("too_long")  // longer than MaxLine
 	RejectDamaged = Reject("damaged")   // a broken record before a good one
 	// RejectOther is no record and was never meant to be one: what a container
-	// said on stderr. It is ignored, not quarantined.
+	// said on stderr, or what a server logs beside its access log. It is ignored,
+	// not quarantined.
 	RejectOther = Reject("other_stream")
 )
 

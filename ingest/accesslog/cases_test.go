@@ -18,6 +18,8 @@ import (
 // known client wrote, and what is right to read from them:
 //
 //	format NAME      of all lines
+//	pattern TEXT     of formats that have one
+//	field NAME=LOG   the log's field of a canonical one; any number
 //	about TEXT       for people
 //	in LINE          one line of the log, from the first byte after the blank
 //	want JSON        one record, in order; null is "the record does not say"
@@ -26,7 +28,7 @@ import (
 // Every member of want and group is compared; one that the runner does not know
 // fails the case. That holds for notes too: all that are listed must be there.
 type caseFile struct {
-	format string
+	config Config
 	in     [][]byte
 	want   []map[string]any
 	group  map[string]any
@@ -49,7 +51,15 @@ func readCase(t *testing.T, name string) caseFile {
 		}
 		switch string(word) {
 		case "format":
-			c.format = string(rest)
+			c.config.Format = string(rest)
+		case "pattern":
+			c.config.Pattern = string(rest)
+		case "field":
+			name, log, _ := strings.Cut(string(rest), "=")
+			if c.config.Fields == nil {
+				c.config.Fields = map[string]string{}
+			}
+			c.config.Fields[name] = log
 		case "about":
 		case "in":
 			c.in = append(c.in, rest)
@@ -106,7 +116,8 @@ func TestCases(t *testing.T) {
 // record of a line.
 func runCase(t *testing.T, c caseFile) (records []caseRecord, other []string, damaged int) {
 	t.Helper()
-	p, err := New(Config{Format: c.format, Keys: caseKeys})
+	c.config.Keys = caseKeys
+	p, err := New(c.config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +204,7 @@ func caseRecordOf(e *Entry) caseRecord {
 		"duration_ms": millis(e.Duration), "method": text(e.Method), "path": text(e.Path),
 		"authority": text(e.Authority), "status": number(int64(e.Status), 0), "status_raw": text(e.StatusRaw),
 		"bytes_sent": number(e.BytesSent, Unknown), "attempt": number(int64(e.Attempt), 0),
-		"request_id": text(e.RequestID), "grpc_code": number(int64(e.GRPCStatus), Unknown),
+		"request_id": text(e.RequestID), "peer": text(e.Peer), "grpc_code": number(int64(e.GRPCStatus), Unknown),
 		"gone": e.Gone.String(), "delivered": e.Delivered.String(), "work": e.Work.String(),
 		"class": e.Departure.String(), "deadline": nil, "past_deadline": nil, "past_deadline_by_ms": nil,
 	}

@@ -10,12 +10,20 @@ import (
 // detectLines bounds how many lines of a sample are looked at.
 const detectLines = 64
 
-// markers are member names that only one vendor's logs have.
-var markers = map[vendor][]string{
-	vendorEnvoy: {`"response_flags"`, `"response_flags_long"`, `"response_code"`, `"response_code_details"`,
-		`"upstream_service_time"`, `"upstream_cluster"`, `"downstream_remote_address"`, `"access_log_type"`},
-	vendorNginx: {`"upstream_response_time"`, `"upstream_status"`, `"upstream_addr"`, `"request_time"`,
-		`"request_completion"`, `"time_iso8601"`, `"time_local"`, `"msec"`, `"body_bytes_sent"`, `"urt"`},
+// markers are what only the JSON of one format has. The first that a record holds
+// decides.
+var markers = []struct {
+	format string
+	texts  []string
+}{
+	{"caddy-json", []string{`"logger":"http.log.access`}},
+	{"traefik-json", []string{`"DownstreamStatus"`, `"OriginDuration"`, `"StartUTC"`}},
+	{"linkerd-json", []string{`"processing_ns"`, `"total_ns"`}},
+	{"istio-json", []string{`"upstream_cluster":"inbound|`, `"upstream_cluster":"outbound|`}},
+	{"envoy-json", []string{`"response_flags"`, `"response_flags_long"`, `"response_code"`, `"response_code_details"`,
+		`"upstream_service_time"`, `"upstream_cluster"`, `"downstream_remote_address"`, `"access_log_type"`}},
+	{"nginx-json", []string{`"upstream_response_time"`, `"upstream_status"`, `"upstream_addr"`, `"request_time"`,
+		`"request_completion"`, `"time_iso8601"`, `"time_local"`, `"msec"`, `"body_bytes_sent"`, `"urt"`}},
 }
 
 // Detect names the format of a source that begins with sample, envelopes
@@ -30,7 +38,7 @@ func Detect(sample []byte) (string, error) {
 	if len(lines) == 0 {
 		return "", errors.New("detect format: the source has no line yet, name the format")
 	}
-	best, most, others := "", 0, 0
+	best, most, others := "", 0, map[string]int{}
 	var tried []string
 	for _, name := range detectOrder() {
 		tried = append(tried, name)
@@ -41,9 +49,9 @@ func Detect(sample []byte) (string, error) {
 		if n > most {
 			best, most = name, n
 		}
-		others = max(others, other)
+		others[name] = max(others[name], other)
 	}
-	if most == 0 || 2*most < len(lines)-others {
+	if most == 0 || 2*most < len(lines)-others[best] {
 		return "", fmt.Errorf("detect format: %d of %d lines read as the likeliest one, tried %s: name the format",
 			most, len(lines), strings.Join(tried, ", "))
 	}
@@ -52,7 +60,8 @@ func Detect(sample []byte) (string, error) {
 
 // detectOrder puts the formats with the stricter shape first: they win a draw.
 func detectOrder() []string {
-	return []string{"json", "istio-text", "envoy-text", "ingress-nginx", "nginx-combined", "logfmt"}
+	return []string{"json", "caddy-json", "otlp-json", "otlp-proto", "alb", "haproxy", "traefik-clf", "iis", "istio-text", "envoy-text",
+		"ingress-nginx", "nginx-combined", "logfmt"}
 }
 
 // sampleLines cuts the sample into whole lines, parts joined.
@@ -87,54 +96,54 @@ func sampleLines(sample []byte) ([][]byte, error) {
 }
 
 // readable counts the lines that read as records of the format, and those that
-// are known to be something else. vote is the kind of JSON that most are.
+// are known to be something else. vote is the format whose JSON most are, if
+// they are anybody's.
 func readable(format string, lines [][]byte) (n, others int, vote string) {
-	p, err := New(Config{Format: format})
+	p, err := New(Config{Format: format, Pattern: HeadPattern(format, append(bytes.Join(lines, []byte("\n")), '\n'))})
 	if err != nil {
 		return 0, 0, ""
 	}
-	votes := map[vendor]int{}
+	votes := map[string]int{}
 	for _, line := range lines {
 		var e Entry
-		_, err := p.Parse(line, &e)
+		rest, err := p.Parse(line, &e)
+		for err == RejectOther && len(rest) != 0 {
+			rest, err = p.Parse(rest, &e) // spans of other kinds
+		}
 		if err != nil {
 			if err == RejectOther {
 				others++
 			}
 			continue
 		}
-		v := jsonVendor(&e, line)
+		v := jsonFormat(&e, line)
 		// The vendors' own names for the stamp are not known to format json.
-		if !e.HasTime && (!p.format.json || v == vendorAny) || len(e.StatusRaw) == 0 && e.Method == nil && e.Path == nil && e.Duration == Unknown {
+		if !e.HasTime && (!p.format.json || v == "") || len(e.StatusRaw) == 0 && e.Method == nil && e.Path == nil && e.Duration == Unknown {
 			continue
 		}
 		n++
-		if p.format.json && v != vendorAny {
-			votes[v]++
+		votes[v]++
+	}
+	for v, count := range votes {
+		if v != "" && 2*count > n {
+			return n, others, v
 		}
 	}
-	vote = format
-	switch {
-	case 2*votes[vendorEnvoy] > n:
-		vote = "envoy-json"
-	case 2*votes[vendorNginx] > n:
-		vote = "nginx-json"
-	}
-	return n, others, vote
+	return n, others, format
 }
 
-// jsonVendor tells whose JSON a record is. Escapes and dashes that JSON does not
+// jsonFormat tells whose JSON a record is. Escapes and dashes that JSON does not
 // allow are nginx's.
-func jsonVendor(e *Entry, line []byte) vendor {
+func jsonFormat(e *Entry, line []byte) string {
 	if e.Notes&NoteBareDash != 0 || e.Notes&NoteEscapeRepaired != 0 && bytes.Contains(line, []byte(`\x`)) {
-		return vendorNginx
+		return "nginx-json"
 	}
-	for _, v := range [...]vendor{vendorEnvoy, vendorNginx} {
-		for _, m := range markers[v] {
-			if bytes.Contains(e.Text, []byte(m)) {
-				return v
+	for _, m := range markers {
+		for _, text := range m.texts {
+			if bytes.Contains(e.Text, []byte(text)) {
+				return m.format
 			}
 		}
 	}
-	return vendorAny
+	return ""
 }

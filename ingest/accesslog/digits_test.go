@@ -72,6 +72,9 @@ func TestStampsByWord(t *testing.T) {
 		if r.IntN(2) == 0 {
 			b = fmt.Appendf(nil, "%010d.%03d", []int64{1772532942, 99_999_999, 8_600_000_000, 8_600_000_001}[r.IntN(4)]+int64(r.IntN(100)), r.IntN(1000))
 		}
+		if r.IntN(4) == 0 {
+			b = fmt.Appendf(nil, "%013d", []int64{1772532942000, 99_999_999_900, 8_600_000_000_000}[r.IntN(3)]+int64(r.IntN(1000)))
+		}
 		if r.IntN(3) == 0 {
 			b[r.IntN(len(b))] = "09:.-, Z/;\x00\xff"[r.IntN(12)]
 		}
@@ -83,7 +86,7 @@ func TestStampsByWord(t *testing.T) {
 				fast++
 			}
 		}
-		if want, uncertainty, ok = cold.stamp(b); len(b) == 14 && b[4] != '-' && b[8] != 'T' {
+		if want, uncertainty, ok = cold.stamp(b); len(b) == 14 && b[4] != '-' && b[8] != 'T' || len(b) == 13 && allDigits(b) {
 			want, uncertainty, ok = epoch(b)
 		}
 		ns, u, gotOK := warm.stamp(b)

@@ -2,6 +2,40 @@ package accesslog
 
 import "bytes"
 
+// envoyColumns are the columns of both lines; the constants below are their places.
+var envoyColumns = []string{
+	"start_time", "request", "response_code", "response_flags", "response_code_details",
+	"connection_termination_details", "upstream_transport_failure_reason", "bytes_received", "bytes_sent", "duration",
+	"upstream_service_time", "x_forwarded_for", "user_agent", "request_id", "authority",
+	"upstream_host", "upstream_cluster", "upstream_local_address", "downstream_local_address", "downstream_remote_address",
+	"requested_server_name", "route_name",
+}
+
+const (
+	envoyStartTime = iota
+	envoyRequest
+	envoyResponseCode
+	envoyResponseFlags
+	envoyResponseCodeDetails
+	envoyConnectionTerminationDetails
+	envoyUpstreamTransportFailureReason
+	envoyBytesReceived
+	envoyBytesSent
+	envoyDuration
+	envoyUpstreamServiceTime
+	envoyXForwardedFor
+	envoyUserAgent
+	envoyRequestId
+	envoyAuthority
+	envoyUpstreamHost
+	envoyUpstreamCluster
+	envoyUpstreamLocalAddress
+	envoyDownstreamLocalAddress
+	envoyDownstreamRemoteAddress
+	envoyRequestedServerName
+	envoyRouteName
+)
+
 // Envoy's default text line is
 //
 //	[start] "METHOD path protocol" code flags received sent duration service "xff" "agent" "id" "authority" "host"
@@ -31,7 +65,7 @@ func (p *Parser) tokenizeEnvoyText(line []byte) error {
 	if stamp[0] == '[' && stamp[len(stamp)-1] == ']' {
 		stamp = stamp[1 : len(stamp)-1]
 	}
-	p.putName([]byte("start_time"), stamp)
+	p.putColumn(envoyStartTime, stamp)
 
 	s, err := p.envoyRequest(line[q+1:])
 	if err != nil {
@@ -80,7 +114,7 @@ func (p *Parser) envoyRequest(s []byte) (rest []byte, err error) {
 		if bytes.IndexByte(s[:q], '"') >= 0 {
 			p.quoteInHeader()
 		}
-		p.putName([]byte("request"), s[:q])
+		p.putColumn(envoyRequest, s[:q])
 		return after[1:], nil
 	}
 }
@@ -95,8 +129,8 @@ func (p *Parser) envoyNumbers(s []byte) (rest []byte, err error) {
 	if !ok1 || !ok2 {
 		return nil, RejectCut
 	}
-	p.putName([]byte("response_code"), status)
-	p.putName([]byte("response_flags"), flags)
+	p.putColumn(envoyResponseCode, status)
+	p.putColumn(envoyResponseFlags, flags)
 	if p.format.name == "istio-text" {
 		if s, err = p.istioDetails(s); err != nil {
 			return nil, err
@@ -112,10 +146,10 @@ func (p *Parser) envoyNumbers(s []byte) (rest []byte, err error) {
 			return nil, RejectSyntax
 		}
 	}
-	p.putName([]byte("bytes_received"), columns[0])
-	p.putName([]byte("bytes_sent"), columns[1])
-	p.putName([]byte("duration"), columns[2])
-	p.putName([]byte("upstream_service_time"), columns[3])
+	p.putColumn(envoyBytesReceived, columns[0])
+	p.putColumn(envoyBytesSent, columns[1])
+	p.putColumn(envoyDuration, columns[2])
+	p.putColumn(envoyUpstreamServiceTime, columns[3])
 	return s, nil
 }
 
@@ -141,8 +175,8 @@ func (p *Parser) istioDetails(s []byte) (rest []byte, err error) {
 	if i <= 0 {
 		return nil, RejectSyntax
 	}
-	p.putName([]byte("response_code_details"), words[:i])
-	p.putName([]byte("connection_termination_details"), words[i+1:])
+	p.putColumn(envoyResponseCodeDetails, words[:i])
+	p.putColumn(envoyConnectionTerminationDetails, words[i+1:])
 	failure, rest, state := nextToken(s[q:], false)
 	switch {
 	case state == tokenBroken:
@@ -150,7 +184,7 @@ func (p *Parser) istioDetails(s []byte) (rest []byte, err error) {
 	case state == tokenCut || len(rest) == 0:
 		return nil, RejectCut
 	}
-	p.putName([]byte("upstream_transport_failure_reason"), failure.value)
+	p.putColumn(envoyUpstreamTransportFailureReason, failure.value)
 	return rest, nil
 }
 
@@ -160,6 +194,10 @@ func envoyValues(s []byte) (values [5][]byte, rest []byte, state tokenState) {
 	for i := range values {
 		if len(s) == 0 {
 			return values, nil, tokenCut
+		}
+		if n := bytes.IndexByte(s[1:], '"'); s[0] == '"' && n >= 0 && (n+2 == len(s) || s[n+2] == ' ') {
+			values[i], s = s[1:1+n], skipBlanks(s[n+2:])
+			continue
 		}
 		var t token
 		if t, s, state = nextToken(s, false); state != tokenWhole {
@@ -177,6 +215,9 @@ func envoyValues(s []byte) (values [5][]byte, rest []byte, state tokenState) {
 // operator appended, and not the end of a line in which a quote in a header made
 // more values of one.
 func (p *Parser) plainTail(host, s []byte) bool {
+	if bytes.IndexByte(s, '"') < 0 {
+		return true
+	}
 	unnamed, lastQuoted, address, dash := 0, 0, false, false
 	for len(s) > 0 {
 		t, rest, state := nextToken(s, false)
@@ -215,11 +256,11 @@ func (p *Parser) positions() int {
 }
 
 func (p *Parser) envoyHeaders(v *[5][]byte) {
-	p.putName([]byte("x_forwarded_for"), v[0])
-	p.putName([]byte("user_agent"), v[1])
-	p.putName([]byte("request_id"), v[2])
-	p.putName([]byte("authority"), v[3])
-	p.putName([]byte("upstream_host"), v[4])
+	p.putColumn(envoyXForwardedFor, v[0])
+	p.putColumn(envoyUserAgent, v[1])
+	p.putColumn(envoyRequestId, v[2])
+	p.putColumn(envoyAuthority, v[3])
+	p.putColumn(envoyUpstreamHost, v[4])
 }
 
 // istioTail reads the unquoted columns behind Istio's upstream host.
@@ -227,14 +268,13 @@ func (p *Parser) istioTail(s []byte) (rest []byte) {
 	if p.format.name != "istio-text" {
 		return s
 	}
-	for _, name := range [...]string{"upstream_cluster", "upstream_local_address", "downstream_local_address",
-		"downstream_remote_address", "requested_server_name", "route_name"} {
+	for i := envoyUpstreamCluster; i <= envoyRouteName; i++ {
 		if len(s) == 0 || s[0] == '"' {
 			break
 		}
 		var v []byte
 		v, s = cutBlank(s)
-		p.putName([]byte(name), v)
+		p.putColumn(i, v)
 	}
 	return s
 }

@@ -9,8 +9,8 @@ package accesslog
 //     returns a Reject, and it interprets nothing.
 //  2. Add the names that the format gives its fields to names.go.
 //  3. Add one line to the table formats below.
-//  4. Where the logger shows departures in its own way, write a pure function
-//     like nginxDeparture, add a vendor and call it from interpret.
+//  4. Where the logger shows departures in its own way, write a function that
+//     reads them from the raw values and name it as the format's depart.
 //
 // Nothing else changes: times, durations, attempts, deadlines and keys are read
 // in one place, interpret.go, from the raw values.
@@ -94,6 +94,23 @@ const (
 	fWrapMsg
 	fWrapStream
 
+	// what a server says of what stands behind it, and of its answer
+	fLogger
+	fVia
+	fContentLength
+	fAnswerHeader // of those that every answer has: the record shows headers
+	fOriginAddr
+	fOriginStatus
+	fOriginTime
+	fOriginSize
+	fOverhead
+	fRetries
+	fWait       // before it was asked
+	fAnswerTime // after it answered
+	fOriginList
+	fOriginStatusList
+	fErrorType
+
 	fieldCount
 )
 
@@ -138,6 +155,12 @@ var fieldNames = [fieldCount]string{
 	fContext: "ctx", fWriteError: "write_err", fGRPCService: "grpc.service",
 	fGRPCMethod: "grpc.method", fMessage: "message",
 	fWrapLog: "log", fWrapMsg: "msg", fWrapStream: "stream",
+
+	fLogger: "logger", fVia: "via", fContentLength: "content_length", fAnswerHeader: "answer_header",
+	fOriginAddr: "origin_addr", fOriginStatus: "origin_status", fOriginTime: "origin_duration",
+	fOriginSize: "origin_bytes", fOverhead: "overhead", fRetries: "retries",
+	fWait: "wait", fAnswerTime: "answer_duration", fOriginList: "origin_list", fOriginStatusList: "origin_status_list",
+	fErrorType: "error_type",
 }
 
 // A unit is what a bare number means in a duration, deadline or wait.
@@ -240,7 +263,27 @@ func (p *Parser) put(f field, v []byte) {
 // putName is for tokenizers of formats whose fields are named in the line; a
 // name that nobody asked for is dropped. A lone dash is no value.
 func (p *Parser) putName(name, v []byte) {
-	m := p.root.lookup(name)
+	p.putMember(p.root.lookup(name), v)
+}
+
+// putMember is putName for who has looked the name up before.
+func (p *Parser) putMember(m *member, v []byte) {
+	dash := len(v) == 1 && v[0] == '-'
+	for _, t := range m.targets {
+		if dash {
+			p.raw.setNull(t)
+		} else {
+			p.raw.set(t, v)
+		}
+	}
+}
+
+// putColumn is putName for a column of the format, whose name was looked up once.
+func (p *Parser) putColumn(i int, v []byte) {
+	m := p.columns[i]
+	if len(m.targets) == 0 {
+		return
+	}
 	dash := len(v) == 1 && v[0] == '-'
 	for _, t := range m.targets {
 		if dash {

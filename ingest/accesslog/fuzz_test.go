@@ -3,6 +3,7 @@ package accesslog
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"testing"
 	"unsafe"
 )
@@ -22,6 +23,8 @@ func seeds() []string {
 		`[2026-03-03T10:15:42.118Z] "GET /export HTTP/1.1" 200 DC 0 734003 2150 12 "-" "dl/1" "11111111-2222-4333-8444-555555555555" "files.internal" "10.0.3.31:9000"`,
 		`192.0.2.41 - - [03/Mar/2026:10:15:42 +0000] "GET /v1/quote?id=7 HTTP/1.1" 499 0 "-" "quoter/2.1" 318 12.480 [shop-quote-80] [] 10.0.3.11:8080, 10.0.3.12:8080 0, 0 5.000, 5.001 504, - 5f1d0c9a77e34b6c8f0b1a2d3c4e5f60`,
 		`t=2026-03-03T10:15:42+00:00 req="GET /item/9 HTTP/1.1" st=200 bytes=812 rt=0.041 comp="OK" ua="10.0.4.1:80, 10.0.4.2:80 : 10.0.5.1:80" us="502, 502 : 200" urt="0.002, 0.003 : 0.036"`,
+		patternLine, traefikLine, iisLine, iisHead,
+		"<134>Mar  3 10:15:42 lb1 haproxy[811]: " + haproxyLine("q-1", "q#231") + ` abortonclose=on question_key="q\"2"`,
 		`{"time":"2026-03-03T10:15:42Z","path":"/","amz-sdk-request":"attempt=2; max=3; ttl=20260303T101545Z","x-goog-api-client":"gl-go/1 gccl-invocation-id/u gccl-attempt-count/2","retry_after":"Tue, 03 Mar 2026 10:15:52 GMT"}`,
 	}
 }
@@ -36,11 +39,19 @@ func FuzzParse(f *testing.F) {
 			f.Add([]byte(s), uint8(i))
 		}
 	}
-	c := Config{Keys: []string{"question_key", "traceparent", "my_id"}, Extra: []string{"shop"},
-		Fields: map[string]string{"peer": "who", "deadline": "request.headers.Deadline"}}
+	for format, s := range servedLines(f) {
+		f.Add([]byte(s), uint8(slices.Index(Formats(), format)))
+	}
 	warm, slow := map[string]*Parser{}, map[string]*Parser{}
 	f.Fuzz(func(t *testing.T, data []byte, which uint8) {
-		c.Format = Formats()[int(which)%len(Formats())]
+		c := Config{Keys: []string{"question_key", "traceparent", "my_id"}, Extra: []string{"shop"}}
+		switch c.Format = Formats()[int(which)%len(Formats())]; c.Format {
+		case "pattern":
+			c.Pattern = patternOf
+		case "apache", "iis":
+		default:
+			c.Fields = map[string]string{"peer": "who", "deadline": "request.headers.Deadline"}
+		}
 		if warm[c.Format] == nil {
 			warm[c.Format], slow[c.Format] = mustNew(t, c), mustNew(t, c)
 			slow[c.Format].unmarked = true
@@ -56,6 +67,8 @@ func FuzzParse(f *testing.F) {
 			for _, p := range []*Parser{cold, warm[c.Format]} {
 				if n == 0 {
 					p.scratch, p.spare = make([]byte, 0, room), make([]byte, 0, room)
+					p.otlp.copied = make([]byte, 0, room)
+					p.otlp.memory = [2][]byte{make([]byte, 0, room), make([]byte, 0, room)}
 				}
 			}
 			rest, err := cold.Parse(line, &e)
@@ -98,7 +111,8 @@ func check(t *testing.T, p *Parser, line []byte, e *Entry) {
 		all = append(all, try.Addr)
 	}
 	for _, b := range all {
-		if len(b) != 0 && !within(b, line) && !within(b, p.scratch) && !within(b, p.spare) && !within(b, dash) {
+		if len(b) != 0 && !within(b, line) && !within(b, p.scratch) && !within(b, p.spare) && !within(b, dash) &&
+			!within(b, p.otlp.copied) && !within(b, p.otlp.memory[0]) && !within(b, p.otlp.memory[1]) {
 			t.Fatalf("value %q lies outside the line and the scratch memory", b)
 		}
 	}

@@ -11,7 +11,7 @@ func (p *Parser) interpret(text []byte, e *Entry) error {
 	e.Text, e.Damaged = text, damaged
 	e.Duration, e.GRPCStatus, e.BytesSent = Unknown, Unknown, Unknown
 	e.AttemptsLeft, e.RetryAfter = Unknown, Unknown
-	if r.vendor == vendorAny && !p.format.json &&
+	if r.vendor == vendorAny && !p.format.json && p.format.depart == nil &&
 		(r.shows(fCompletion) || r.shows(fUpstreamStatus) || r.shows(fUpstreamTime)) {
 		r.vendor = vendorNginx
 	}
@@ -123,8 +123,11 @@ func (p *Parser) times(e *Entry) error {
 	}
 	e.HasTime, e.StampIsEnd, e.Uncertainty = true, isEnd, uncertainty
 	e.Start, e.End = ns, ns
-	if e.Duration == Unknown && at == fStart && len(r.val(fEnd)) != 0 {
-		if end, _, ok := p.stamp(r.val(fEnd)); ok && end >= ns {
+	if (e.Duration == Unknown || p.format.spanned && uncertainty <= 1e6) && at == fStart && len(r.val(fEnd)) != 0 {
+		if end, fine, ok := p.stamp(r.val(fEnd)); ok && end >= ns {
+			if fine > 1e6 && e.Duration != Unknown {
+				end = ns + e.Duration
+			}
 			e.Duration = end - ns
 		} else {
 			r.notes |= NoteBadDuration
@@ -310,8 +313,11 @@ func grpcCode(b []byte) int {
 // canonical words.
 func (p *Parser) departure(e *Entry) {
 	r := &p.raw
-	switch r.vendor {
-	case vendorNginx:
+	switch {
+	case p.format.depart != nil:
+		e.Notes = r.notes
+		p.format.depart(p, e)
+	case r.vendor == vendorNginx:
 		body := int64(Unknown)
 		if r.has(fBodyBytes) {
 			body = count(r.cells[fBodyBytes].b)
@@ -323,7 +329,7 @@ func (p *Parser) departure(e *Entry) {
 		e.Tries = tries
 		e.Notes = r.notes | n
 		nginxDeparture(e, r.val(fCompletion), r.shows(fCompletion), body)
-	case vendorEnvoy:
+	case r.vendor == vendorEnvoy:
 		p.envoyTries(e)
 		e.Notes = r.notes
 		envoyDeparture(e, r.val(fFlags), r.val(fDetails), r.shows(fFlags))
@@ -389,12 +395,21 @@ func (p *Parser) envoyTries(e *Entry) {
 	e.Tries = p.tries
 }
 
+// outbound says that a cluster is one to which a sidecar sends what its own
+// application asks of others: a service of the mesh, or in Istio's names one that
+// the mesh does not know or forbids.
+func outbound(cluster []byte) bool {
+	switch string(cluster) {
+	case "PassthroughCluster", "BlackHoleCluster":
+		return true
+	}
+	return bytes.HasPrefix(cluster, []byte("outbound|"))
+}
+
 // kind tells finished requests from a logger's other records.
 func (p *Parser) kind(e *Entry) {
 	r := &p.raw
-	if v := r.val(fUpstreamCluster); bytes.HasPrefix(v, []byte("outbound|")) {
-		e.Outbound = true
-	}
+	e.Outbound = outbound(r.val(fUpstreamCluster))
 	if r.has(fGRPCMethod) && !r.has(fGRPCStatus) {
 		if string(r.val(fWrapMsg)) == "started call" || string(r.val(fMessage)) == "started call" {
 			e.Kind = KindStart
@@ -436,8 +451,8 @@ func (p *Parser) chosen(e *Entry) {
 // trace names the log field of every canonical one.
 func (p *Parser) trace(e *Entry) {
 	e.Sources = map[string]string{}
-	for f := range fMessage {
-		if p.raw.has(f) {
+	for f := range fieldCount {
+		if p.raw.has(f) && (f < fMessage || f > fWrapStream) {
 			e.Sources[fieldNames[f]] = p.raw.cells[f].by.name
 		}
 	}

@@ -40,6 +40,9 @@ func (p *Parser) jsonRecord(text []byte, depth int, before Notes, e *Entry) (res
 		return nil, err
 	}
 	body, rest := text[start:end], after(text[end:])
+	if p.format.other != nil && p.format.other(p) {
+		return rest, RejectOther
+	}
 	if inner, ok := p.wrapped(); ok {
 		outer := rest
 		stderr := string(p.raw.val(fWrapStream)) == "stderr"
@@ -335,30 +338,57 @@ func blanks(b []byte, i int) int {
 	return i
 }
 
-// array gives the first element, if it is a string or bare, and the place after
-// the array: loggers put repeated headers in arrays.
+// array gives what an array of strings or bare values holds, and the place after
+// it: loggers put repeated headers in arrays, and several are joined as a proxy
+// joins them, so that two different keys do not pass for one.
 func (p *Parser) array(b []byte, i int, m *member) ([]byte, int, error) {
+	if i+1 < len(b) && b[i+1] == '"' { // mostly there is one string
+		if v, end, err := p.text(b, i+2, len(m.targets) != 0); err == nil && end < len(b) && b[end] == ']' {
+			if isDash(v) {
+				v = nil
+			}
+			return v, end + 1, nil
+		}
+	}
 	end, err := skip(b, i)
 	if err != nil || len(m.targets) == 0 {
 		return nil, end, err
 	}
-	i = blanks(b, i+1)
-	switch c := b[i]; {
-	case c == '"':
-		v, _, err := p.text(b, i+1, true)
-		if len(v) == 1 && v[0] == '-' {
-			v = nil
+	var all []byte
+	for n := range maxJoined {
+		i = blanks(b, i+1)
+		var v []byte
+		switch c := b[i]; {
+		case c == '"':
+			if v, i, err = p.text(b, i+1, true); err != nil {
+				return nil, end, err
+			}
+		case c == '{', c == '[', c == ']', c == 'n':
+			return all, end, nil
+		default:
+			j := i
+			for i < end-1 && b[i] != ',' && b[i] > ' ' {
+				i++
+			}
+			v = b[j:i]
 		}
-		return v, end, err
-	case c == '{', c == '[', c == ']', c == 'n':
-		return nil, end, nil
+		if n == 0 {
+			all = v
+		} else {
+			all = p.keep(append(append(append(p.grow(len(all)+len(v)+2), all...), ", "...), v...))
+		}
+		if i = blanks(b, i); i >= end-1 || b[i] != ',' {
+			break
+		}
 	}
-	j := i
-	for j < end-1 && b[j] != ',' && b[j] > ' ' {
-		j++
+	if isDash(all) {
+		all = nil
 	}
-	return b[i:j], end, nil
+	return all, end, nil
 }
+
+// maxJoined bounds how many values of one header are joined.
+const maxJoined = 16
 
 // skip passes over the object or array at b[i]. What lies inside is looked at
 // only to tell a whole value from one that another record was glued into.

@@ -26,6 +26,11 @@ const (
 	// NoteDeadlineInferred says that nothing but the end, later than the caller's
 	// deadline, shows that the caller had left.
 	NoteDeadlineInferred
+	// NoteZoneNotLogged says that the stamp's zone is the configuration's.
+	NoteZoneNotLogged
+	NoteLowerBounds    // duration and bytes are at least so much
+	NoteCaptureUnnamed // captured headers of which nobody says whose they are
+	NoteRedispatched   // a try went to another server than the one before
 )
 
 var noteWords = [...]string{
@@ -34,6 +39,7 @@ var noteWords = [...]string{
 	"several_upstream_tries", "request_id_may_be_made_by_the_proxy", "body_bytes_only", "low_confidence",
 	"bad_duration", "invalid_utf8", "lists_disagree", "duplicate_member",
 	"departure_inferred_from_deadline",
+	"zone_not_in_line", "lower_bounds", "capture_group_not_named", "redispatched",
 }
 
 // Strings lists the notes that are set, in a fixed order.

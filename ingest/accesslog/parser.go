@@ -16,18 +16,30 @@ type Parser struct {
 
 	raw        raw
 	positional [maxFields]target
-	keys       []field // of Config.Keys
-	extra      []field // of Config.Extra
+	columns    []*member // of the format's
+	keys       []field   // of Config.Keys
+	extra      []field   // of Config.Extra
 	keyMask    [maxFields / 64]uint64
 
 	scratch, spare   []byte // unescaped values of this record and of the last
 	keyBuf, extraBuf [][]byte
 	tries            []Try
 	day              dayCache
+	local            localCache
 	marks            marks
-	unmarked         bool // for tests: read without marks
-	lenient          bool // quotes inside strings are not escaped
-	bare             bool // the record has a value without quotes
+	otlp             otlpState
+	unmarked         bool   // for tests: read without marks
+	lenient          bool   // quotes inside strings are not escaped
+	bare             bool   // the record has a value without quotes
+	unframed         []byte // the record without the frame that its format is sent in
+	haproxy          haproxyState
+	iis              iisState
+	traefik          [traefikColumns]*member
+	traefikAlone     bool     // no server was asked
+	program          *program // of formats with a pattern
+	apache           []apacheColumn
+	protocol         []byte // of the record, as httpd logs it apart
+	looseKey         bool   // a key stands where blanks would move it
 }
 
 // vendor says whose conventions a record follows.
@@ -48,7 +60,16 @@ type format struct {
 	stampEnd bool // an unnamed stamp is the end
 	duration unit // of a bare number without a unit in its name
 	names    [][]alias
+	headers  []string // how request headers are named, besides headerSpellings
+	columns  []string // names of the columns, where the position tells them
 	tokenize func(*Parser, []byte) error
+	batch    func(p *Parser, line []byte, depth int, before Notes, e *Entry) (rest []byte, err error) // of lines that hold many records
+	next     func(p *Parser, line []byte, e *Entry) (rest []byte, err error)                          // of what such a line had left over
+	other    func(*Parser) bool                                                                       // what was read is no access record, and not meant to be one
+	depart   func(*Parser, *Entry)                                                                    // how the logger shows tries and departures; nil: as the vendor does
+	prepare  func(*Parser) error                                                                      // what New does last, where there is more to do
+	pattern  bool                                                                                     // Config.Pattern means something
+	spanned  bool                                                                                     // of fine stamps of start and end both are meant
 }
 
 var formats = []format{
@@ -66,10 +87,34 @@ var formats = []format{
 		names: [][]alias{nginxNames, nginxShared}, tokenize: (*Parser).tokenizeNginxCombined},
 	{name: "ingress-nginx", vendor: vendorNginx, named: true, stampEnd: true, duration: unitSeconds,
 		names: [][]alias{nginxNames, nginxShared}, tokenize: (*Parser).tokenizeIngressNginx},
-	{name: "envoy-text", vendor: vendorEnvoy, named: true, duration: unitMillis,
+	{name: "envoy-text", vendor: vendorEnvoy, named: true, duration: unitMillis, columns: envoyColumns,
 		names: [][]alias{envoyNames}, tokenize: (*Parser).tokenizeEnvoyText},
-	{name: "istio-text", vendor: vendorEnvoy, named: true, duration: unitMillis,
+	{name: "istio-text", vendor: vendorEnvoy, named: true, duration: unitMillis, columns: envoyColumns,
 		names: [][]alias{envoyNames}, tokenize: (*Parser).tokenizeEnvoyText},
+	{name: "caddy-json", json: true, named: true, stampEnd: true, duration: unitSeconds,
+		names: [][]alias{caddyNames}, other: (*Parser).caddyOther, depart: (*Parser).caddyDeparture},
+	{name: "traefik-json", json: true, named: true, stampEnd: true, duration: unitNanos, headers: []string{"request_"},
+		names: [][]alias{traefikNames}, other: (*Parser).traefikOther, depart: (*Parser).traefikDeparture},
+	{name: "alb", named: true, stampEnd: true, duration: unitSeconds, columns: albColumns,
+		names: [][]alias{albNames}, tokenize: (*Parser).tokenizeALB, depart: (*Parser).albDeparture},
+	{name: "otlp-json", named: true, duration: unitMillis, columns: otlpColumns,
+		headers: []string{"rpc.request.metadata.", "rpc.grpc.request.metadata."},
+		names:   [][]alias{otlpNames, envoyNames}, batch: (*Parser).otlpBatch, next: (*Parser).otlpNext, depart: (*Parser).otlpDeparture},
+	{name: "otlp-proto", named: true, duration: unitMillis, columns: otlpColumns,
+		headers: []string{"rpc.request.metadata.", "rpc.grpc.request.metadata."},
+		names:   [][]alias{otlpNames, envoyNames}, batch: (*Parser).protoBatch, next: (*Parser).protoNext, depart: (*Parser).otlpDeparture},
+	{name: "linkerd-json", json: true, named: true, duration: unitNanos,
+		names: [][]alias{linkerdNames}, depart: (*Parser).linkerdDeparture},
+	{name: "haproxy", named: true, duration: unitMillis, names: [][]alias{haproxyNames},
+		tokenize: (*Parser).tokenizeHAProxy, depart: (*Parser).haproxyDeparture, prepare: (*Parser).bindHAProxy},
+	{name: "apache", named: true, duration: unitMillis, spanned: true, names: [][]alias{apacheNames},
+		tokenize: (*Parser).tokenizeApache, depart: (*Parser).apacheDeparture, prepare: (*Parser).compileApache, pattern: true},
+	{name: "traefik-clf", named: true, duration: unitMillis, names: [][]alias{traefikCLFNames},
+		tokenize: (*Parser).tokenizeTraefikCLF, depart: (*Parser).traefikCLFDeparture, prepare: (*Parser).bindTraefikCLF},
+	{name: "iis", named: true, stampEnd: true, duration: unitMillis, names: [][]alias{iisNames},
+		tokenize: (*Parser).tokenizeIIS, depart: (*Parser).iisDeparture, prepare: (*Parser).bindIIS, pattern: true},
+	{name: "pattern", named: true, duration: unitMillis, names: [][]alias{jsonNames, nginxShared},
+		tokenize: (*Parser).tokenizePattern, prepare: (*Parser).compilePattern, pattern: true},
 }
 
 // Formats lists the formats that New knows.
@@ -116,12 +161,33 @@ func New(c Config) (*Parser, error) {
 	if p.extra, err = p.bindExtra(c.Extra); err != nil {
 		return nil, err
 	}
+	for _, name := range p.format.columns {
+		p.columns = append(p.columns, p.root.lookup([]byte(name)))
+	}
 	for _, f := range p.keys {
 		p.keyMask[f>>6] |= 1 << (f & 63)
 	}
+	p.otlp.whole.child = p.root
 	p.keyBuf = make([][]byte, len(p.keys))
 	p.extraBuf = make([][]byte, len(p.extra))
+	if c.Pattern != "" && !p.format.pattern {
+		return nil, fmt.Errorf("format %s has no pattern: leave it out, or name the format that it is of", c.Format)
+	}
+	if p.format.prepare != nil {
+		if err := p.format.prepare(p); err != nil {
+			return nil, err
+		}
+	}
 	return p, nil
+}
+
+// configured lists the log names that the configuration asks for.
+func (p *Parser) configured() []string {
+	names := append(append([]string{}, p.cfg.Keys...), p.cfg.Extra...)
+	for _, name := range p.cfg.Fields {
+		names = append(names, name)
+	}
+	return names
 }
 
 // bindFields binds the configured names of canonical fields, ahead of all usual
@@ -218,7 +284,7 @@ func (p *Parser) bindUsual() {
 	each(anyNames)
 	for _, a := range headerNames {
 		for _, h := range strings.Fields(a.names) {
-			for _, name := range headerSpellings(h) {
+			for _, name := range p.headerSpellings(h) {
 				add(a, name)
 			}
 		}
@@ -248,12 +314,21 @@ func (p *Parser) bindKeys(names []string) ([]field, error) {
 		if err != nil {
 			return nil, err
 		}
-		for i, s := range headerSpellings(normal(name)) {
+		for i, s := range p.headerSpellings(normal(name)) {
 			p.root.add(s, &target{name: s, f: f, rank: uint8(i + 1)}, false)
 		}
 		out = append(out, f)
 	}
 	return out, nil
+}
+
+// headerSpellings lists how the format names the request header h.
+func (p *Parser) headerSpellings(h string) []string {
+	names := headerSpellings(h)
+	for _, prefix := range p.format.headers {
+		names = append(names, prefix+h)
+	}
+	return names
 }
 
 func (p *Parser) bindExtra(names []string) ([]field, error) {
@@ -310,6 +385,9 @@ func (p *Parser) Parse(line []byte, e *Entry) (rest []byte, err error) {
 	p.scratch, p.spare = p.spare[:0], p.scratch
 	line = line[:len(line):len(line)] // words are read up to the capacity
 	e.Damaged, e.Notes = 0, 0
+	if p.format.batch != nil && p.otlpGoesOn(line) {
+		return p.format.next(p, line, e)
+	}
 	if len(line) > MaxLine {
 		return nil, RejectTooLong
 	}
@@ -373,6 +451,9 @@ func (p *Parser) record(text []byte, depth int, before Notes, e *Entry) (rest []
 			return rest, p.other(c.stderr, err)
 		}
 	}
+	if p.format.batch != nil {
+		return p.format.batch(p, text, depth, before, e)
+	}
 	if p.format.json {
 		return p.jsonRecord(text, depth, before, e)
 	}
@@ -384,19 +465,27 @@ func (p *Parser) record(text []byte, depth int, before Notes, e *Entry) (rest []
 			}
 			return rest, p.other(stderr, err)
 		}
-		return nil, RejectSyntax
+		if !p.format.pattern {
+			return nil, RejectSyntax
+		}
 	}
-	text = bytes.TrimRight(text, "\r\n \t")
+	end := "\r\n \t"
+	if p.format.pattern {
+		end = "\r\n" // the pattern may want the blanks
+	}
+	text = bytes.TrimRight(text, end)
 	if len(text) == 0 {
 		return nil, RejectSyntax
 	}
 	p.raw.reset(p.format.vendor)
 	p.raw.notes = before
 	p.marks.clear()
+	p.unframed = text
 	if err := p.format.tokenize(p, text); err != nil {
 		e.Notes = p.raw.notes
 		return nil, err
 	}
+	text = p.unframed
 	return nil, p.interpret(text, e)
 }
 

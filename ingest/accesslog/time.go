@@ -30,7 +30,7 @@ type dayCache struct {
 // was written. Understood are RFC 3339 with any fraction and offset, the compact
 // form 20260303T101542Z, CLF with and without brackets, and epoch seconds,
 // milliseconds, microseconds and nanoseconds. A stamp without a zone is read
-// with Config.ZoneSeconds.
+// in Config.Zone.
 func (p *Parser) stamp(b []byte) (ns, uncertainty int64, ok bool) {
 	if len(b) < 9 {
 		return 0, 0, false
@@ -45,6 +45,11 @@ func (p *Parser) stamp(b []byte) (ns, uncertainty int64, ok bool) {
 	}
 	if len(b) == 14 && b[10] == '.' {
 		if ns, ok := epochMillis(b); ok {
+			return ns, 1e6, true
+		}
+	}
+	if len(b) == 13 {
+		if ns, ok := wholeMillis(b); ok {
 			return ns, 1e6, true
 		}
 	}
@@ -91,6 +96,19 @@ func epochMillis(b []byte) (ns int64, ok bool) {
 		return 0, false
 	}
 	return second*1e9 + int64(y>>40&0xff*100+y>>48&0xff*10+y>>56)*1e6, true
+}
+
+// wholeMillis reads 1772532942118. Not ok says nothing about b.
+func wholeMillis(b []byte) (ns int64, ok bool) {
+	x, y := binary.LittleEndian.Uint64(b)^'0'*lows, binary.LittleEndian.Uint64(b[5:])^'0'*lows
+	if notDigits(x) || notDigits(y) {
+		return 0, false
+	}
+	milli := eight(x)*1e5 + eight(y)%1e5
+	if milli < minSecond*1e3 || milli > maxSecond*1e3 {
+		return 0, false
+	}
+	return milli * 1e6, true
 }
 
 // rfc3339 reads 2026-03-03T10:15:42.118Z and its relatives.
@@ -172,8 +190,16 @@ func (p *Parser) fractionAndZone(second int64, b []byte) (ns, uncertainty int64,
 			uncertainty = 0
 		}
 	}
-	if len(b) != 1 || b[0] != 'Z' {
-		offset, ok := p.zone(b)
+	switch {
+	case len(b) == 1 && b[0] == 'Z':
+	case len(b) == 0:
+		if p.cfg.Zone != nil {
+			var again int64
+			second, again = p.local.unix(p.cfg.Zone, second)
+			uncertainty = max(uncertainty, again*1e9)
+		}
+	default:
+		offset, ok := zone(b)
 		if !ok {
 			return 0, 0, false
 		}
@@ -186,13 +212,13 @@ func (p *Parser) fractionAndZone(second int64, b []byte) (ns, uncertainty int64,
 }
 
 // zone reads an offset in seconds east of UTC.
-func (p *Parser) zone(b []byte) (offset int64, ok bool) {
-	if len(b) > 0 && b[0] == ' ' {
+func zone(b []byte) (offset int64, ok bool) {
+	if b[0] == ' ' {
 		b = b[1:]
 	}
 	switch string(b) {
 	case "":
-		return int64(p.cfg.ZoneSeconds), true
+		return 0, false
 	case "Z", "z", "UTC", "GMT":
 		return 0, true
 	}

@@ -43,7 +43,7 @@ func TestStamp(t *testing.T) {
 		{"-1772532942", "", 0}, {"NaN", "", 0}, {"1e400", "", 0}, {"", "", 0}, {"03/Foo/2026:10:15:42 +0000", "", 0},
 		{"2026-03-03T10:15:4", "", 0}, {"1772532942.118x", "", 0}, {"20260303T10", "", 0},
 	}
-	p := mustNew(t, Config{Format: "json", ZoneSeconds: 3600})
+	p := mustNew(t, Config{Format: "json", Zone: time.FixedZone("", 3600)})
 	for range 2 {
 		for _, tt := range tests {
 			ns, uncertainty, ok := p.stamp([]byte(tt.in))

@@ -1,0 +1,316 @@
+package accesslog
+
+// otlp-json is what an OpenTelemetry collector writes to Kafka or to a file: one
+// request of the protocol a line, which holds resources, those hold scopes, and
+// those hold spans or log records. Each SERVER span of an HTTP or gRPC request is a
+// record, and so is each log record that is about one; of the rest of such a line
+// nothing is. A record's text is that of its span, so a span that is shipped twice,
+// in other company, is still the same.
+//
+// The resource's attributes are read with each of its records, those of the record
+// first: service.name may name the dependency.
+var otlpNames = []alias{
+	{fStart, 0, "startTimeUnixNano"}, {fEnd, 0, "endTimeUnixNano"}, {fTime, 0, "timeUnixNano"},
+	{fArrivalID, 0, "spanId"}, {fMintedID, 0, "traceId"},
+	{fMethod, 0, "http.request.method http.method"},
+	{fPath, 0, "url.path http.target url.full http.url"},
+	{fPeer, 0, "network.peer.address net.sock.peer.addr net.peer.ip client.address"},
+	{fGRPCService, 0, "rpc.service"}, {fGRPCMethod, 0, "rpc.method"},
+	{fGRPCStatus, 0, "rpc.grpc.status_code rpc.response.status_code rpc.status_code"},
+	{fErrorType, 0, "error.type"},
+}
+
+// The members of a record that are looked at by name, in otlpColumns.
+const (
+	otlpStart = iota
+	otlpEnd
+	otlpTime
+	otlpSpanID
+	otlpTraceID
+)
+
+var otlpColumns = []string{"startTimeUnixNano", "endTimeUnixNano", "timeUnixNano", "spanId", "traceId"}
+
+// otlpLevel is how deep in the request a place lies.
+type otlpLevel uint8
+
+const (
+	otlpRequest   otlpLevel = iota // among the members of the request
+	otlpResources                  // among the resources
+	otlpResource                   // among the members of one
+	otlpScopes
+	otlpScope
+	otlpRecords
+)
+
+// otlpState is where Parse goes on within one line.
+type otlpState struct {
+	rest     []byte // as Parse returned it
+	before   Notes  // on the line
+	level    otlpLevel
+	seen     bool // it is a request of the protocol
+	logs     bool // whose records are log records
+	resource []otlpAttribute
+	memory   [2][]byte // unescaped values of this resource and of the one before
+	now      int       // index of this one's
+	copied   []byte    // a line that came out of an envelope
+	first    member    // its next is the likely first attribute
+	prev     *member   // in the binary form, of the latest attribute
+	keeps    bool      // attributes are the resource's
+	parent   []byte    // parentSpanId of the record
+	depth    int       // of lists in lists
+	whole    member    // stands for a log record's body
+
+	// In the binary form: where the scope and the resource end, and where the next
+	// record begins.
+	scopeEnd, resourceEnd, at int
+}
+
+// otlpAttribute is an attribute of the resource that somebody asked for.
+type otlpAttribute struct {
+	of    *target
+	value []byte // nil is null
+}
+
+// otlpGoesOn says that line is what Parse left over of the line before.
+func (p *Parser) otlpGoesOn(line []byte) bool {
+	o := &p.otlp
+	return len(o.rest) != 0 && len(line) == len(o.rest) && &line[0] == &o.rest[0]
+}
+
+// otlpBatch begins a line.
+func (p *Parser) otlpBatch(text []byte, depth int, before Notes, e *Entry) (rest []byte, err error) {
+	if len(text) == 0 || text[0] != '{' {
+		return nil, RejectSyntax
+	}
+	o := &p.otlp
+	o.rest, o.level, o.seen, o.resource = nil, otlpRequest, false, o.resource[:0]
+	i, found, err := p.otlpSeek(text, 1)
+	switch {
+	case err != nil:
+		return nil, err
+	case found:
+		return p.otlpRecord(text, i, before, e)
+	case o.seen: // a request without a record, or of metrics
+		return after(text[i:]), RejectOther
+	}
+	inner, stderr, outer, ok := p.unwrap(text)
+	if !ok {
+		return nil, RejectSyntax
+	}
+	// The scratch memory that an unwrapped line lies in is another's two records on.
+	o.copied = append(o.copied[:0], inner...)
+	rest, err = p.inner(o.copied, depth, before, e)
+	if len(rest) == 0 {
+		rest = outer
+	}
+	return rest, p.other(stderr, err)
+}
+
+// otlpNext reads the next record of a line that was begun.
+func (p *Parser) otlpNext(text []byte, e *Entry) (rest []byte, err error) {
+	p.otlp.rest = nil
+	return p.otlpRecord(text, 0, p.otlp.before, e)
+}
+
+// otlpRecord reads the record at text[i] and finds the next one. Where the line is
+// broken behind it, Damaged says so.
+func (p *Parser) otlpRecord(text []byte, i int, before Notes, e *Entry) (rest []byte, err error) {
+	o := &p.otlp
+	p.otlpReset(before)
+	end, kind, err := p.otlpMembers(text, i+1)
+	if err != nil {
+		return nil, err
+	}
+	p.otlpOfResource()
+	body := text[i:end]
+	next, found, bad := p.otlpSeek(text, end)
+	switch {
+	case bad != nil:
+	case found:
+		rest = text[next:]
+		o.rest = rest
+	default:
+		rest = after(text[next:])
+	}
+	return p.otlpFinish(body, kind, rest, bad, e)
+}
+
+// otlpReset makes ready for the next record.
+func (p *Parser) otlpReset(before Notes) {
+	p.raw.reset(vendorAny)
+	p.raw.notes, p.otlp.before = before, before
+	p.marks.clear()
+}
+
+// otlpOfResource gives the record what its resource says and it does not.
+func (p *Parser) otlpOfResource() {
+	r := &p.raw
+	for i := range p.otlp.resource {
+		a := &p.otlp.resource[i]
+		if r.has(a.of.f) && r.cells[a.of.f].by == a.of {
+			continue
+		}
+		if a.value == nil {
+			r.setNull(a.of)
+		} else {
+			r.set(a.of, a.value)
+		}
+	}
+}
+
+// otlpFinish makes the entry of a record that was read; bad is what is wrong with
+// the line behind it.
+func (p *Parser) otlpFinish(body []byte, kind int, rest []byte, bad error, e *Entry) ([]byte, error) {
+	switch {
+	case p.otlp.logs && p.otlpRequestShown(), kind == otlpServer && p.otlpRequestShown():
+	case bad != nil:
+		return nil, bad
+	default:
+		return rest, RejectOther
+	}
+	if bad != nil {
+		e.Damaged++
+	}
+	p.otlpDerived()
+	return rest, p.interpret(body, e)
+}
+
+// otlpServer is the kind of a span on the side that serves.
+const otlpServer = 2
+
+// otlpRequestShown says that the record is about a request.
+func (p *Parser) otlpRequestShown() bool {
+	const signs = 1<<fMethod | 1<<fPath | 1<<fStatus | 1<<fGRPCStatus | 1<<fRequest | 1<<fFlags | 1<<fGRPCMethod
+	return p.raw.have[0]&signs != 0
+}
+
+// otlpSeek goes from text[i] to the next record, or behind the request. Whatever
+// stands between is read for the resource's attributes alone.
+func (p *Parser) otlpSeek(text []byte, i int) (at int, found bool, err error) {
+	o := &p.otlp
+	from := o.now
+	for {
+		for i < len(text) && (text[i] <= ' ' || text[i] == ',') {
+			i++
+		}
+		if i >= len(text) {
+			return i, false, RejectCut
+		}
+		switch c := text[i]; {
+		case c == '}' && o.level == otlpRequest:
+			return i + 1, false, nil
+		case c == '}' && (o.level == otlpResource || o.level == otlpScope),
+			c == ']' && (o.level == otlpResources || o.level == otlpScopes || o.level == otlpRecords):
+			o.level--
+			i++
+		case c == '{' && o.level == otlpRecords:
+			return i, true, nil
+		case c == '{' && o.level == otlpResources:
+			o.level++
+			i++
+			o.now = 1 - from
+			if err := p.otlpEnter(text, i); err != nil {
+				return i, false, err
+			}
+		case c == '{' && o.level == otlpScopes:
+			o.level++
+			i++
+		case c == '"':
+			name, j, err := p.otlpName(text, i)
+			if err != nil {
+				return j, false, err
+			}
+			if i = j; i < len(text) && text[i] == '[' && o.opens(name) {
+				i++
+				continue
+			}
+			if i, err = otlpSkip(text, i); err != nil {
+				return i, false, err
+			}
+		default:
+			return i, false, RejectSyntax
+		}
+	}
+}
+
+// opens goes one level down where the member of that name holds what is looked for.
+func (o *otlpState) opens(name []byte) bool {
+	n := string(name)
+	switch o.level {
+	case otlpRequest:
+		o.seen = o.seen || n == "resourceMetrics"
+		if n != "resourceSpans" && n != "resourceLogs" {
+			return false
+		}
+		o.seen, o.logs = true, n == "resourceLogs"
+	case otlpResource:
+		if n != "scopeSpans" && n != "scopeLogs" && n != "instrumentationLibrarySpans" && n != "instrumentationLibraryLogs" {
+			return false
+		}
+	case otlpScope:
+		if n != "spans" && n != "logRecords" {
+			return false
+		}
+	default:
+		return false
+	}
+	o.level++
+	return true
+}
+
+// otlpEnter finds the attributes of the resource whose members begin at text[i];
+// mostly they come first.
+func (p *Parser) otlpEnter(text []byte, i int) error {
+	o := &p.otlp
+	o.resource, o.memory[o.now] = o.resource[:0], o.memory[o.now][:0]
+	for {
+		i = blanks(text, i)
+		if i >= len(text) || text[i] != '"' {
+			return nil // whoever goes on from here says what is wrong
+		}
+		name, j, err := p.otlpName(text, i)
+		if err != nil {
+			return err
+		}
+		if string(name) == "resource" {
+			return p.otlpAttributesOf(text, j)
+		}
+		if i, err = otlpSkip(text, j); err != nil {
+			return err
+		}
+		if i = blanks(text, i); i >= len(text) || text[i] != ',' {
+			return nil
+		}
+		i++
+	}
+}
+
+// otlpAttributesOf reads the resource at text[i].
+func (p *Parser) otlpAttributesOf(text []byte, i int) error {
+	if i >= len(text) || text[i] != '{' {
+		return nil
+	}
+	for i++; ; i++ {
+		i = blanks(text, i)
+		if i >= len(text) || text[i] != '"' {
+			return nil
+		}
+		name, j, err := p.otlpName(text, i)
+		if err != nil {
+			return err
+		}
+		if string(name) == "attributes" {
+			p.otlp.keeps = true
+			_, err := p.otlpAttributes(text, j, p.root)
+			p.otlp.keeps = false
+			return err
+		}
+		if i, err = otlpSkip(text, j); err != nil {
+			return err
+		}
+		if i = blanks(text, i); i >= len(text) || text[i] != ',' {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,417 @@
+package accesslog
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"math"
+	"strconv"
+)
+
+// otlp-proto is what otlp-json is, in the protocol's binary form: each line is one
+// request in base64. A Kafka source writes its records so.
+//
+// A request, a resource and a scope have the same fields whether they lead to spans
+// or to log records; the wire types of a record's own first fields tell the two
+// apart.
+
+// protoField is one field of a message.
+type protoField struct {
+	number int
+	wire   uint8
+	value  uint64 // of a varint or a fixed number
+	bytes  []byte // of what has a length
+	start  int    // where those begin
+}
+
+const (
+	wireVarint = 0
+	wire64     = 1
+	wireBytes  = 2
+	wire32     = 5
+)
+
+// read reads the field at b[i] and gives the place behind it, which is not positive
+// where there is none.
+func (f *protoField) read(b []byte, i int) (next int) {
+	var tag uint64
+	if tag, i = protoVarint(b, i); tag>>3 == 0 || tag>>3 > 1<<29 {
+		return -1
+	}
+	f.number, f.wire = int(tag>>3), uint8(tag&7)
+	switch f.wire {
+	case wireBytes:
+		size, i := protoVarint(b, i)
+		if i < 0 || size > uint64(len(b)-i) {
+			return -1
+		}
+		f.start, next = i, i+int(size)
+		f.bytes = b[i:next:next]
+		return next
+	case wireVarint:
+		f.value, next = protoVarint(b, i)
+		return next
+	case wire64:
+		if next = i + 8; next <= len(b) {
+			f.value = binary.LittleEndian.Uint64(b[i:])
+			return next
+		}
+	case wire32:
+		if next = i + 4; next <= len(b) {
+			return next
+		}
+	}
+	return -1
+}
+
+// protoVarint reads the number at b[i] and gives the place behind it, -1 if there is
+// none.
+func protoVarint(b []byte, i int) (v uint64, next int) {
+	if uint(i) >= uint(len(b)) {
+		return 0, -1
+	}
+	if b[i] < 0x80 {
+		return uint64(b[i]), i + 1
+	}
+	v, n := binary.Uvarint(b[i:])
+	if n <= 0 {
+		return 0, -1
+	}
+	return v, i + n
+}
+
+// protoBatch begins a line.
+func (p *Parser) protoBatch(text []byte, depth int, before Notes, e *Entry) (rest []byte, err error) {
+	o := &p.otlp
+	n := base64.StdEncoding.DecodedLen(len(text))
+	if cap(o.copied) < n {
+		o.copied = make([]byte, 0, n+n/4)
+	}
+	n, err = base64.StdEncoding.Decode(o.copied[:n], text)
+	if err != nil {
+		if len(text) != 0 && text[0] == '{' {
+			if inner, stderr, after, ok := p.unwrap(text); ok {
+				rest, err = p.inner(inner, depth, before, e)
+				if len(rest) == 0 {
+					rest = after
+				}
+				return rest, p.other(stderr, err)
+			}
+		}
+		return nil, RejectSyntax
+	}
+	o.copied = o.copied[:n]
+	o.rest, o.resource, o.resourceEnd, o.scopeEnd = nil, o.resource[:0], 0, 0
+	var f protoField
+	i, found, err := p.protoSeek(o.copied, 0, &f)
+	switch {
+	case err != nil:
+		return nil, err
+	case !found:
+		return nil, RejectOther
+	}
+	return p.protoRecord(o.copied, &f, i, before, e)
+}
+
+// protoNext reads the next record of a line that was begun.
+func (p *Parser) protoNext(text []byte, e *Entry) (rest []byte, err error) {
+	o := &p.otlp
+	o.rest = nil
+	at := len(o.copied) - len(text)
+	var f protoField
+	next := f.read(o.copied, at)
+	if next <= 0 {
+		return nil, RejectCut
+	}
+	return p.protoRecord(o.copied, &f, next, o.before, e)
+}
+
+// protoRecord reads the record that f holds, and finds the next one from b[i] on.
+func (p *Parser) protoRecord(b []byte, f *protoField, i int, before Notes, e *Entry) (rest []byte, err error) {
+	p.otlpReset(before)
+	body := f.bytes
+	kind, err := p.protoMembers(body)
+	if err != nil {
+		return nil, err
+	}
+	p.otlpOfResource()
+	_, found, bad := p.protoSeek(b, i, f)
+	if found {
+		rest = b[p.otlp.at:]
+		p.otlp.rest = rest
+	}
+	return p.otlpFinish(body, kind, rest, bad, e)
+}
+
+// protoSeek goes from b[i] to the next record, whose field begins at p.otlp.at and
+// ends at next.
+func (p *Parser) protoSeek(b []byte, i int, f *protoField) (next int, found bool, err error) {
+	o := &p.otlp
+	from := o.now
+	for i < len(b) {
+		end := len(b)
+		switch {
+		case i < o.scopeEnd:
+			end = o.scopeEnd
+		case i < o.resourceEnd:
+			end = o.resourceEnd
+		}
+		if next = f.read(b[:end], i); next <= 0 {
+			return i, false, RejectCut
+		}
+		switch {
+		case f.wire != wireBytes:
+		case i < o.scopeEnd:
+			if f.number == 2 {
+				o.at = i
+				return next, true, nil
+			}
+		case i < o.resourceEnd:
+			if f.number == 2 {
+				o.scopeEnd, next = next, f.start
+			}
+		case f.number == 1:
+			o.now = 1 - from
+			if err := p.protoResource(f.bytes); err != nil {
+				return i, false, err
+			}
+			o.resourceEnd, next = next, f.start
+		}
+		i = next
+	}
+	return i, false, nil
+}
+
+// protoResource finds the attributes of the resource that b begins with, or holds.
+func (p *Parser) protoResource(b []byte) error {
+	o := &p.otlp
+	o.resource, o.memory[o.now] = o.resource[:0], o.memory[o.now][:0]
+	var f protoField
+	for i := 0; i < len(b); {
+		next := f.read(b, i)
+		if next <= 0 {
+			return RejectCut
+		}
+		if f.number == 1 && f.wire == wireBytes {
+			o.keeps = true
+			err := p.protoList(f.bytes, 1, p.root)
+			o.keeps = false
+			return err
+		}
+		i = next
+	}
+	return nil
+}
+
+// protoMembers reads the fields of a span or a log record, and gives a span's kind.
+// A span begins with the 16 bytes of its trace's id.
+func (p *Parser) protoMembers(b []byte) (kind int, err error) {
+	o := &p.otlp
+	o.parent, o.prev = nil, &o.first
+	var f protoField
+	for i := 0; i < len(b); {
+		next := f.read(b, i)
+		if next <= 0 {
+			return 0, RejectCut
+		}
+		if i == 0 {
+			o.logs = f.number != 1 || f.wire != wireBytes || len(f.bytes) != 16
+		}
+		i = next
+		switch {
+		case o.logs:
+			err = p.protoLog(&f)
+		case f.number == 6 && f.wire == wireVarint:
+			kind = int(min(f.value, 16))
+		default:
+			err = p.protoSpan(&f)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	return kind, nil
+}
+
+func (p *Parser) protoSpan(f *protoField) error {
+	switch {
+	case f.wire == wireBytes:
+		switch f.number {
+		case 1:
+			p.putColumn(otlpTraceID, p.hexOf(f.bytes))
+		case 2:
+			p.putColumn(otlpSpanID, p.hexOf(f.bytes))
+		case 4:
+			p.otlp.parent = p.hexOf(f.bytes)
+		case 9:
+			return p.protoAttribute(f.bytes, p.root)
+		}
+	case f.wire == wire64 && f.number == 7:
+		p.protoTime(otlpStart, f.value)
+	case f.wire == wire64 && f.number == 8:
+		p.protoTime(otlpEnd, f.value)
+	}
+	return nil
+}
+
+func (p *Parser) protoLog(f *protoField) error {
+	switch {
+	case f.wire == wire64 && f.number == 1:
+		p.protoTime(otlpTime, f.value)
+	case f.wire != wireBytes:
+	case f.number == 5:
+		v, is, err := p.protoAny(f.bytes, &p.otlp.whole)
+		if err != nil || !is || len(v) == 0 || v[0] != '{' {
+			return err
+		}
+		_, err = p.object(v, 1, p.root)
+		return err
+	case f.number == 6:
+		return p.protoAttribute(f.bytes, p.root)
+	case f.number == 9:
+		p.putColumn(otlpTraceID, p.hexOf(f.bytes))
+	}
+	return nil
+}
+
+// protoTime takes nanoseconds, of which 0 are none.
+func (p *Parser) protoTime(column int, ns uint64) {
+	if ns != 0 {
+		p.putColumn(column, p.keep(strconv.AppendUint(p.grow(20), ns, 10)))
+	}
+}
+
+func (p *Parser) hexOf(id []byte) []byte {
+	if len(id) > 16 {
+		return nil
+	}
+	return p.keep(hex.AppendEncode(p.grow(32), id))
+}
+
+// protoList reads the attributes that a message holds in its fields of one number.
+func (p *Parser) protoList(b []byte, number int, n *node) error {
+	var f protoField
+	for i := 0; i < len(b); {
+		next := f.read(b, i)
+		if next <= 0 {
+			return RejectCut
+		}
+		if f.number == number && f.wire == wireBytes {
+			if err := p.protoAttribute(f.bytes, n); err != nil {
+				return err
+			}
+		}
+		i = next
+	}
+	return nil
+}
+
+// otlpMember finds who wants the attribute of that key, which mostly follows the one
+// before as it did in other records.
+func (p *Parser) otlpMember(key []byte, n *node) *member {
+	prev := p.otlp.prev
+	if n != p.root || prev == nil {
+		return n.lookup(key)
+	}
+	m := prev.next[0]
+	if m == nil || len(key) != m.size-3 || string(key) != m.quoted[1:m.size-2] {
+		if m = n.lookup(key); m.quoted == "" {
+			return m
+		}
+		prev.next[0], prev.next[1] = m, prev.next[0]
+	}
+	p.otlp.prev = m
+	return m
+}
+
+// protoAttribute reads a key and a value.
+func (p *Parser) protoAttribute(b []byte, n *node) error {
+	var m *member
+	var f protoField
+	for i := 0; i < len(b); {
+		next := f.read(b, i)
+		if next <= 0 {
+			return RejectCut
+		}
+		i = next
+		switch {
+		case f.wire != wireBytes:
+		case f.number == 1 && m == nil:
+			m = p.otlpMember(f.bytes, n)
+		case f.number == 2 && m != nil && (len(m.targets) != 0 || m.child != nil):
+			v, is, err := p.protoAny(f.bytes, m)
+			if err != nil {
+				return err
+			}
+			if is {
+				p.otlpPut(m, v)
+			}
+		}
+	}
+	return nil
+}
+
+// protoAny reads a value, as otlpAny does.
+func (p *Parser) protoAny(b []byte, m *member) (v []byte, is bool, err error) {
+	var f protoField
+	for i := 0; i < len(b); {
+		next := f.read(b, i)
+		if next <= 0 {
+			return nil, false, RejectCut
+		}
+		i, is = next, true
+		switch {
+		case f.number == 1 && f.wire == wireBytes:
+			v = f.bytes
+		case f.number == 2 && f.wire == wireVarint:
+			v = p.keep(strconv.AppendBool(p.grow(5), f.value != 0))
+		case f.number == 3 && f.wire == wireVarint:
+			v = p.keep(strconv.AppendInt(p.grow(20), int64(f.value), 10))
+		case f.number == 4 && f.wire == wire64:
+			v = p.keep(strconv.AppendFloat(p.grow(32), math.Float64frombits(f.value), 'f', -1, 64))
+		case f.number == 5 && f.wire == wireBytes:
+			v, err = p.protoArray(f.bytes)
+		case f.number == 6 && f.wire == wireBytes && m != nil && m.child != nil && p.otlp.depth < maxDepth:
+			p.otlp.depth++
+			err = p.protoList(f.bytes, 1, m.child)
+			p.otlp.depth--
+			is = false
+		default:
+			is = false
+		}
+		if err != nil {
+			return nil, false, err
+		}
+	}
+	return v, is, nil
+}
+
+// protoArray joins the values of a list.
+func (p *Parser) protoArray(b []byte) (all []byte, err error) {
+	var f protoField
+	for i, n := 0, 0; i < len(b) && n < maxJoined; n++ {
+		next := f.read(b, i)
+		if next <= 0 {
+			return nil, RejectCut
+		}
+		i = next
+		if f.number != 1 || f.wire != wireBytes {
+			continue
+		}
+		if p.otlp.depth >= maxDepth {
+			return nil, nil
+		}
+		p.otlp.depth++
+		v, _, err := p.protoAny(f.bytes, nil)
+		p.otlp.depth--
+		if err != nil {
+			return nil, err
+		}
+		if n == 0 {
+			all = v
+		} else {
+			all = p.keep(append(append(append(p.grow(len(all)+len(v)+2), all...), ", "...), v...))
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,222 @@
+package accesslog
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// The writer below makes the binary form of what the JSON form says, field by field
+// as opentelemetry-proto numbers them.
+
+type protoMessage []byte
+
+func (m *protoMessage) tag(number, wire int) {
+	*m = binary.AppendUvarint(*m, uint64(number<<3|wire))
+}
+
+func (m *protoMessage) bytes(number int, b []byte) {
+	m.tag(number, 2)
+	*m = append(binary.AppendUvarint(*m, uint64(len(b))), b...)
+}
+
+func (m *protoMessage) varint(number int, v uint64) {
+	m.tag(number, 0)
+	*m = binary.AppendUvarint(*m, v)
+}
+
+func (m *protoMessage) fixed64(number int, v uint64) {
+	m.tag(number, 1)
+	*m = binary.LittleEndian.AppendUint64(*m, v)
+}
+
+func number(v any) uint64 {
+	switch v := v.(type) {
+	case string:
+		n, _ := strconv.ParseInt(v, 10, 64)
+		return uint64(n)
+	case float64:
+		return uint64(int64(v))
+	}
+	return 0
+}
+
+func protoAnyOf(v map[string]any) (m protoMessage) {
+	for kind, v := range v {
+		switch kind {
+		case "stringValue":
+			m.bytes(1, []byte(v.(string)))
+		case "boolValue":
+			m.varint(2, map[bool]uint64{true: 1}[v.(bool)])
+		case "intValue":
+			m.varint(3, number(v))
+		case "doubleValue":
+			m.fixed64(4, math.Float64bits(v.(float64)))
+		case "arrayValue", "kvlistValue":
+			var list protoMessage
+			for _, e := range v.(map[string]any)["values"].([]any) {
+				if kind == "arrayValue" {
+					list.bytes(1, protoAnyOf(e.(map[string]any)))
+				} else {
+					list.bytes(1, protoAttributeOf(e.(map[string]any)))
+				}
+			}
+			m.bytes(map[string]int{"arrayValue": 5, "kvlistValue": 6}[kind], list)
+		}
+	}
+	return m
+}
+
+func protoAttributeOf(a map[string]any) (m protoMessage) {
+	m.bytes(1, []byte(a["key"].(string)))
+	m.bytes(2, protoAnyOf(a["value"].(map[string]any)))
+	return m
+}
+
+func protoAttributesOf(m *protoMessage, field int, of map[string]any) {
+	list, _ := of["attributes"].([]any)
+	for _, a := range list {
+		m.bytes(field, protoAttributeOf(a.(map[string]any)))
+	}
+}
+
+func protoRecordOf(r map[string]any, logs bool) (m protoMessage) {
+	id := func(field int, name string) {
+		if s, _ := r[name].(string); s != "" {
+			b, _ := hex.DecodeString(s)
+			m.bytes(field, b)
+		}
+	}
+	stamp := func(field int, name string) {
+		if n := number(r[name]); n != 0 {
+			m.fixed64(field, n)
+		}
+	}
+	if logs {
+		stamp(1, "timeUnixNano")
+		m.varint(2, 9)
+		m.bytes(3, []byte("INFO"))
+		if body, ok := r["body"].(map[string]any); ok {
+			m.bytes(5, protoAnyOf(body))
+		}
+		protoAttributesOf(&m, 6, r)
+		stamp(11, "observedTimeUnixNano")
+		return m
+	}
+	id(1, "traceId")
+	id(2, "spanId")
+	id(4, "parentSpanId")
+	m.bytes(5, []byte("GET /a"))
+	kind := number(r["kind"])
+	if r["kind"] == "SPAN_KIND_SERVER" {
+		kind = 2
+	}
+	m.varint(6, kind)
+	stamp(7, "startTimeUnixNano")
+	stamp(8, "endTimeUnixNano")
+	protoAttributesOf(&m, 9, r)
+	m.bytes(11, []byte("\x12\x05event")) // an event with a name
+	m.bytes(15, nil)
+	m.tag(16, 5)
+	return binary.LittleEndian.AppendUint32(m, 257)
+}
+
+// protoOf is a line of otlp-proto that says what a line of otlp-json says.
+func protoOf(t testing.TB, line string) string {
+	t.Helper()
+	var request map[string]any
+	if err := json.Unmarshal([]byte(line), &request); err != nil {
+		t.Fatal(err)
+	}
+	var m protoMessage
+	for _, form := range []struct {
+		resources, scopes, records string
+		logs                       bool
+	}{{"resourceSpans", "scopeSpans", "spans", false}, {"resourceLogs", "scopeLogs", "logRecords", true}} {
+		resources, _ := request[form.resources].([]any)
+		for _, r := range resources {
+			var resource, about protoMessage
+			protoAttributesOf(&about, 1, r.(map[string]any)["resource"].(map[string]any))
+			resource.bytes(1, about)
+			for _, s := range r.(map[string]any)[form.scopes].([]any) {
+				var scope protoMessage
+				scope.bytes(1, []byte("\x0a\x08otelhttp"))
+				for _, record := range s.(map[string]any)[form.records].([]any) {
+					scope.bytes(2, protoRecordOf(record.(map[string]any), form.logs))
+				}
+				scope.bytes(3, []byte("schema"))
+				resource.bytes(2, scope)
+			}
+			resource.bytes(3, []byte("schema"))
+			m.bytes(1, resource)
+		}
+	}
+	return base64.StdEncoding.EncodeToString(m)
+}
+
+// Both forms of a request read the same.
+func TestOTLPProto(t *testing.T) {
+	c := Config{Keys: []string{"question_key", "traceparent"}, Extra: []string{"host.name"}, Fields: map[string]string{"dependency": "service.name"}}
+	show := func(e *Entry) string {
+		o := *e
+		o.Text, o.Notes = nil, o.Notes&^NoteUnwrapped
+		return fmt.Sprintf("%q %q %q %q %+v", o.Keys, o.Extra, o.StatusRaw, o.ArrivalID, o)
+	}
+	logs := func(records ...string) string {
+		return `{"resourceLogs":[{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"seats"}}]},"scopeLogs":[{"scope":{},"logRecords":[` + strings.Join(records, ",") + `]}]}]}`
+	}
+	for _, line := range []string{
+		otlpLine(),
+		logs(`{"timeUnixNano":"1772532942118000000","body":{"stringValue":"done"},"attributes":[{"key":"http.request.method","value":{"stringValue":"GET"}},{"key":"url.path","value":{"stringValue":"/a"}},{"key":"status","value":{"intValue":"-1"}},{"key":"duration_ms","value":{"doubleValue":12.5}},{"key":"client_gone","value":{"boolValue":true}}]}`,
+			`{"timeUnixNano":"0","observedTimeUnixNano":"1772532942118000000","body":{"stringValue":"listening"}}`,
+			`{"timeUnixNano":"1772532942118000000","body":{"kvlistValue":{"values":[{"key":"method","value":{"stringValue":"GET"}},{"key":"path","value":{"stringValue":"/b"}},{"key":"headers","value":{"kvlistValue":{"values":[{"key":"question-key","value":{"arrayValue":{"values":[{"stringValue":"q-1"},{"stringValue":"q-2"}]}}}]}}}]}}}`,
+			`{"timeUnixNano":"1772532942118000000","body":{"stringValue":"{\"method\":\"GET\",\"path\":\"/c\",\"status\":503,\"question_key\":\"q-1\"}"}}`),
+		`{"resourceSpans":[]}`,
+	} {
+		c.Format = "otlp-json"
+		want := readOTLP(t, mustNew(t, c), line, show)
+		c.Format = "otlp-proto"
+		p := mustNew(t, c)
+		for range 2 {
+			if line == `{"resourceSpans":[]}` {
+				if _, err := p.Parse([]byte(protoOf(t, line)), &Entry{}); err == nil {
+					t.Error("an empty request has a record")
+				}
+				continue
+			}
+			wantAll(t, readOTLP(t, p, protoOf(t, line), show), want...)
+			wantAll(t, readOTLP(t, p, "2026-03-03T10:15:44Z stdout F "+protoOf(t, line), show), want...)
+			wantAll(t, readOTLP(t, p, `{"message":"`+protoOf(t, line)+`"}`, show), want...)
+		}
+	}
+}
+
+func TestOTLPProtoBroken(t *testing.T) {
+	p := mustNew(t, Config{Format: "otlp-proto", Keys: []string{"question_key"}})
+	show := func(e *Entry) string { return string(e.Keys[0]) }
+	whole, err := base64.StdEncoding.DecodeString(protoOf(t, otlpLine()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for n := 1; n < len(whole); n++ {
+		seen[strings.Join(readOTLP(t, p, base64.StdEncoding.EncodeToString(whole[:n]), show), " ")] = true
+	}
+	// What ends in the middle of a message that holds it has no length to read it by.
+	for _, want := range []string{"!cut_short", "q-1 !other_stream q-\"2\" damaged"} {
+		if !seen[want] {
+			t.Errorf("no cut reads as %s: %v", want, seen)
+		}
+	}
+	for _, line := range []string{"", "hello", "====", `{"a":1}`} {
+		if _, err := p.Parse([]byte(line), &Entry{}); err != RejectSyntax {
+			t.Errorf("%q: %v", line, err)
+		}
+	}
+}
