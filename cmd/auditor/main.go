@@ -9,6 +9,7 @@
 //	auditor replay [--config auditor.yaml] [--output json|text|markdown] FILE…
 //	auditor explain [--format F] [--config auditor.yaml] [--output json|text] [FILE…]
 //	auditor check [--config auditor.yaml]
+//	auditor lab list|run NAME|compare NAME
 //	auditor key new|mint|verify
 //	auditor version
 //
@@ -67,6 +68,7 @@ func subcommands() []subcommand {
 		{"check", "validate a configuration and print what is in force", check, 0},
 		{"run", "count what sources bring, as it comes", runCommand, 3 * stopTime},
 		{"demo", "run everything on this machine, with traffic of its own", demoCommand, 4 * stopTime},
+		{"lab", "play retry storms in virtual time, with the truth known", labCommand, 0},
 		{"key", "make, mint and verify question keys", key, 0},
 		{"version", "print the version", version, 0},
 	}
