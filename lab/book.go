@@ -12,6 +12,7 @@ type book struct {
 	counts  []*Counts
 	series  [][]Second // by route, then by second
 	busy    [][][]int  // by layer, by second, by route
+	reached uint64     // questions with a record
 	lost    uint64     // arrivals without a record: the target died, or the end came
 	signers []*signer
 	text    []byte
@@ -149,6 +150,7 @@ func (b *book) settle(m *model, q *question) {
 	if len(q.facts) == 0 {
 		return
 	}
+	b.reached++
 	route := m.clients[q.client].route
 	c := b.counts[route]
 	f := q.facts

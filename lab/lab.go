@@ -38,12 +38,21 @@ type Truth struct {
 	// Lost are arrivals that left no record: their target ran out of memory, or the
 	// end came first.
 	Lost    uint64        `json:"lost"`
-	Asked   uint64        `json:"asked"` // questions, whatever keys layers made of them
+	Asked   uint64        `json:"asked"`   // questions, whatever keys layers made of them
+	Reached uint64        `json:"reached"` // of them, those with an arrival in the log
 	Total   *Counts       `json:"total"`
 	Targets []Part        `json:"targets"`
 	Routes  []RouteSeries `json:"series"`
 	Phases  []PhaseTruth  `json:"phases"`
 	Workers []LayerSeries `json:"workers"`
+}
+
+// PerQuestion is arrivals per question, as nobody can know it who sees keys only.
+func (t *Truth) PerQuestion() float64 {
+	if t.Reached == 0 {
+		return 0
+	}
+	return float64(t.Total.Arrivals) / float64(t.Reached)
 }
 
 // Schema names the shape of a Truth.
@@ -105,7 +114,7 @@ func Run(ctx context.Context, a *Arm, format string, w io.Writer) (*Truth, error
 // truth puts together what the book holds.
 func (m *model) truth(a *Arm) *Truth {
 	t := &Truth{Schema: Schema, Scenario: a.Scenario.Name, Arm: a.Name, Seed: m.s.Seed, Scale: m.s.Scale,
-		Lost: m.book.lost, Asked: m.asked, Total: newCounts()}
+		Lost: m.book.lost, Asked: m.asked, Reached: m.book.reached, Total: newCounts()}
 	for i := range m.targets {
 		p := Part{Name: m.targets[i].Name, Counts: newCounts()}
 		peers := map[string]*Counts{}

@@ -14,8 +14,9 @@ import (
 )
 
 // untrue compares a report with the truth and says where it differs: in the totals,
-// and in those of every target, route and peer, in every count that the truth holds.
-// What the report has besides is derived from these, or cannot be known.
+// and in those of every target, route and peer, in every count that the truth holds;
+// and whether the strict bounds hold the arrivals per question that were asked, of
+// which the audit cannot know. What the report has besides is derived from these.
 func untrue(t *lab.Truth, r *aggregate.Report) ([]string, error) {
 	truth, err := asObject(t)
 	if err != nil {
@@ -25,7 +26,15 @@ func untrue(t *lab.Truth, r *aggregate.Report) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return untrueObjects(truth, report), nil
+	wrong := untrueObjects(truth, report)
+	m := &r.Total
+	if low, ok := m.StrictLow.Value(); ok && low > t.PerQuestion()*(1+1e-9) {
+		wrong = append(wrong, fmt.Sprintf("total.strict_low: the audit says at least %v, and %v is true", low, t.PerQuestion()))
+	}
+	if high, ok := m.StrictHigh.Value(); ok && high < t.PerQuestion()*(1-1e-9) {
+		wrong = append(wrong, fmt.Sprintf("total.strict_high: the audit says at most %v, and %v is true", high, t.PerQuestion()))
+	}
+	return wrong, nil
 }
 
 func untrueObjects(truth, report map[string]any) []string {
