@@ -26,13 +26,18 @@ type Second struct {
 	Asked    uint64 `json:"asked"`
 	Answered uint64 `json:"answered"` // in time
 	Late     uint64 `json:"late"`     // after the deadline of those who asked
+	Degraded uint64 `json:"degraded"` // answered with something made up for it
 	Failed   uint64 `json:"failed"`
 	Left     uint64 `json:"left"` // before there was anything
+
+	// Waited is the longest that somebody asking waited for what came, in seconds.
+	Waited float64 `json:"waited"`
 
 	Arrivals  uint64 `json:"arrivals"`
 	Completed uint64 `json:"completed"`  // answers made by work
 	ForNobody uint64 `json:"for_nobody"` // of them, those that nobody up to the asker waits for
 	Useful    uint64 `json:"useful"`     // successes for somebody who waits for them
+	Again     uint64 `json:"done_again"` // successful work for a question that had been done already
 	Refused   uint64 `json:"refused"`
 	// Oldest is how long ago, in seconds, the caller had left to whom the most belated
 	// of the answers for nobody was made.
@@ -76,20 +81,49 @@ func (b *book) asked(m *model, q *question) { b.second(m.clients[q.client].route
 func (b *book) outcome(m *model, q *question, status int) {
 	c := &m.clients[q.client]
 	s := b.second(c.route, q.asked)
+	s.Waited = max(s.Waited, float64(m.now-q.asked)/1e9)
 	switch {
 	case status == 0:
 		s.Left++
+		q.result = hasLeft
 	case status >= 400:
 		s.Failed++
-	case c.Deadline > 0 && m.now-q.asked > int64(c.Deadline):
+		q.result = hasFailed
+	case status == degraded:
+		s.Degraded++
+		q.result = isDegraded
+	case c.Deadline > 0 && m.now-q.minted > int64(c.Deadline):
 		s.Late++
+		q.result = isLate
 	default:
 		s.Answered++
+		q.result = isAnswered
 	}
 }
 
+// result is what somebody got.
+type result uint8
+
+const (
+	isOpen result = iota
+	isAnswered
+	isLate
+	isDegraded
+	hasFailed
+	hasLeft
+)
+
+func (r result) String() string {
+	return [...]string{"open", "answered", "late", "degraded", "failed", "left"}[r]
+}
+
+// doneAgain is work that was done for a question a second time.
+func (b *book) doneAgain(m *model, q *question) { b.second(m.clients[q.client].route, m.now).Again++ }
+
 func (b *book) arrived(m *model, c *call) {
-	b.second(m.clients[m.questions[c.question].client].route, m.now).Arrivals++
+	q := &m.questions[c.question]
+	q.sent++
+	b.second(m.clients[q.client].route, m.now).Arrivals++
 }
 
 // completed is work that is done. It is for nobody if its caller has left, or
@@ -141,6 +175,7 @@ func (b *book) finish(m *model) {
 	for i := range m.questions {
 		if q := &m.questions[i]; q.id != 0 {
 			b.settle(m, q)
+			m.log.event(m, q)
 		}
 	}
 }
@@ -158,7 +193,7 @@ func (b *book) settle(m *model, q *question) {
 		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end))
 	})
 	deadline := int64(0)
-	minted := m.s.begins.UnixMilli() + q.asked/1e6
+	minted := m.s.begins.UnixMilli() + q.minted/1e6
 	if d := b.dead[q.client]; d > 0 && b.keyed[q.client] == 1 {
 		deadline = minted + d
 	}

@@ -98,9 +98,16 @@ type PhaseRoute struct {
 	UsefulRate  float64 `json:"useful_per_second"`
 }
 
-// Run plays an arm. The log is written to w in a format; w may be nil.
-func Run(ctx context.Context, a *Arm, format string, w io.Writer) (*Truth, error) {
-	log, err := newLogbook(w, format)
+// Output is what a run writes besides its truth; what is nil is not written.
+type Output struct {
+	Format string    // of the log
+	Log    io.Writer // of the targets
+	Events io.Writer // one JSON object for each question: its key, its attempts, its outcome
+}
+
+// Run plays an arm.
+func Run(ctx context.Context, a *Arm, o Output) (*Truth, error) {
+	log, err := newLogbook(o)
 	if err != nil {
 		return nil, err
 	}
@@ -195,13 +202,16 @@ func (s *Second) add(o *Second) {
 	s.Asked += o.Asked
 	s.Answered += o.Answered
 	s.Late += o.Late
+	s.Degraded += o.Degraded
 	s.Failed += o.Failed
 	s.Left += o.Left
 	s.Arrivals += o.Arrivals
 	s.Completed += o.Completed
 	s.ForNobody += o.ForNobody
 	s.Useful += o.Useful
+	s.Again += o.Again
 	s.Refused += o.Refused
 	s.Denied += o.Denied
 	s.Oldest = max(s.Oldest, o.Oldest)
+	s.Waited = max(s.Waited, o.Waited)
 }

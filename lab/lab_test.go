@@ -57,7 +57,7 @@ func TestSameSeedSameBytes(t *testing.T) {
 		}
 		a.Seed = seed
 		var b bytes.Buffer
-		tr, err := Run(t.Context(), &a, format, &b)
+		tr, err := Run(t.Context(), &a, Output{Format: format, Log: &b})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,11 +85,11 @@ func TestSameSeedSameBytes(t *testing.T) {
 // Without a log the truth is the same.
 func TestTruthNeedsNoLog(t *testing.T) {
 	a, _ := written(t, small).Arm("")
-	with, err := Run(t.Context(), &a, "json", io.Discard)
+	with, err := Run(t.Context(), &a, Output{Format: "json", Log: io.Discard, Events: io.Discard})
 	if err != nil {
 		t.Fatal(err)
 	}
-	without, err := Run(t.Context(), &a, "json", nil)
+	without, err := Run(t.Context(), &a, Output{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestTruthNeedsNoLog(t *testing.T) {
 // Nothing is lost: everything asked has an outcome, or is still open at the end.
 func TestEverythingAskedComesToSomething(t *testing.T) {
 	a, _ := written(t, small).Arm("")
-	r, err := Run(t.Context(), &a, "json", nil)
+	r, err := Run(t.Context(), &a, Output{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func TestEverythingAskedComesToSomething(t *testing.T) {
 	for _, s := range r.Routes {
 		for _, x := range s.Seconds {
 			asked += x.Asked
-			came += x.Answered + x.Late + x.Failed + x.Left
+			came += x.Answered + x.Late + x.Degraded + x.Failed + x.Left
 		}
 	}
 	if asked != r.Asked || came != asked {
@@ -256,7 +256,7 @@ func TestBudgets(t *testing.T) {
 			b.began(now, false)
 			b.ended(now, false, byTimeout)
 			for range 2 {
-				if !b.allows(now, byTimeout) {
+				if !b.takes(now, byTimeout) {
 					break
 				}
 				b.began(now, true)
@@ -282,7 +282,7 @@ func TestBudgets(t *testing.T) {
 		b.began(0, false)
 	}
 	n := 0
-	for b.allows(0, byError) {
+	for b.takes(0, byError) {
 		b.began(0, true)
 		n++
 	}
@@ -290,12 +290,27 @@ func TestBudgets(t *testing.T) {
 		t.Errorf("concurrency: %d repeats beside 100 calls, want 25: a fifth of all", n)
 	}
 
+	// What waits for its time is spent: 100 failures, then 100 repeats.
+	late := newBudget(&Budget{Model: "ratio", Ratio: 0.2, Window: 10 * time.Second}, 1)
+	granted := 0
+	for range 100 {
+		late.began(0, false)
+	}
+	for range 100 {
+		if late.takes(second, byError) {
+			granted++
+		}
+	}
+	if granted != 20 {
+		t.Errorf("ratio: %d of 100 are granted before one is made, want 20", granted)
+	}
+
 	// A window holds nothing of what was long before.
 	w := newBudget(&Budget{Model: "ratio", Ratio: 0.2, Window: 10 * time.Second}, 1)
 	for range 100 {
 		w.began(0, false)
 	}
-	if !w.allows(9*second, byError) || w.allows(600*second, byError) {
+	if !w.takes(9*second, byError) || w.takes(600*second, byError) {
 		t.Error("ratio: calls count for ten seconds, and no longer")
 	}
 }
@@ -311,7 +326,7 @@ func BenchmarkArrivals(b *testing.B) {
 			b.ReportAllocs()
 			var n uint64
 			for b.Loop() {
-				r, err := Run(b.Context(), &a, format, io.Discard)
+				r, err := Run(b.Context(), &a, Output{Format: format, Log: io.Discard})
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -6,6 +6,10 @@ import (
 	"time"
 )
 
+// degraded is the status of an answer that a layer makes up for one that it did not
+// get.
+const degraded = 203
+
 // layerState is a layer while it works.
 type layerState struct {
 	*Layer
@@ -197,7 +201,7 @@ func (m *model) failed(r ref, c *call, by failure, status int, retryAfter int32)
 		m.served(r, c, status, retryAfter)
 		return
 	}
-	if b != nil && !b.allows(m.now, by) {
+	if b != nil && !b.takes(m.now, by) {
 		m.book.denied(m, c)
 		m.served(r, c, status, retryAfter)
 		return
@@ -221,6 +225,9 @@ func (m *model) repeat(r ref, c *call) {
 func (m *model) served(r ref, c *call, status int, retryAfter int32) {
 	l := m.layer(c)
 	m.letGo(l, c)
+	if l.Fallback && status >= 400 {
+		status, retryAfter = degraded, 0
+	}
 	m.reply(r, c, status, retryAfter)
 	m.serveNext(l)
 }
@@ -264,8 +271,12 @@ func (m *model) noticeAtLayer(r ref, c *call) {
 		l.held--
 		m.over(r)
 	case inWork, inWait:
-		if b := l.budget(m.route(c).target); b != nil && c.state == inWork {
-			b.ended(m.now, c.tries > 1, byLeaving)
+		if b := l.budget(m.route(c).target); b != nil {
+			if c.state == inWork {
+				b.ended(m.now, c.tries > 1, byLeaving)
+			} else {
+				b.returned()
+			}
 		}
 		if c.child != none {
 			m.abandon(c.child)
@@ -287,10 +298,14 @@ func (m *model) layerDies(l *layerState) {
 		if !c.live || m.atTarget(c) || m.layer(c) != l || c.state == travelling && c.start != m.now || c.state == answering {
 			continue
 		}
-		if c.state == inWork {
-			if b := l.budget(m.route(c).target); b != nil {
-				b.ended(m.now, c.tries > 1, byLeaving)
-			}
+		b := l.budget(m.route(c).target)
+		switch {
+		case c.state == inWork && b != nil:
+			b.ended(m.now, c.tries > 1, byLeaving)
+		case c.state == inWait && b != nil:
+			b.returned()
+		}
+		if c.child != none {
 			m.abandon(c.child)
 		}
 		m.reply(ref{int32(i), c.gen}, c, 502, 0)

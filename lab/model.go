@@ -42,13 +42,19 @@ type routeState struct {
 // question is one thing somebody wants.
 type question struct {
 	id      uint64
+	key     uint64 // the id of the first that bears its key
+	minted  int64
 	asked   int64
 	client  int32
 	call    ref // by which its asker waits; none when it left
 	calls   int32
 	item    int32
 	refresh int32 // how often this person has asked again
-	deaf    bool  // its asker has left, or has an answer
+	made    int32 // calls under its key, with this one
+	sent    int32 // requests that reached the target
+	result  result
+	deaf    bool // its asker has left, or has an answer
+	done    bool // what it asks for has been done
 	facts   []fact
 }
 
@@ -238,6 +244,7 @@ func (m *model) settle(i int32) {
 		return
 	}
 	m.book.settle(m, q)
+	m.log.event(m, q)
 	q.facts = q.facts[:0]
 	q.id = 0
 	m.unused = append(m.unused, i)

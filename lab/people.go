@@ -61,18 +61,19 @@ func (m *model) asksNext(i int32) {
 		}
 		m.agenda.add(at, asks, i, 0)
 	}
-	m.ask(i, 0)
+	m.ask(i, 0, nil)
 }
 
 // asksMore is somebody who presses refresh.
 func (m *model) asksMore(i, refresh int32) {
 	if m.now < m.clients[i].until {
-		m.ask(i, refresh)
+		m.ask(i, refresh, nil)
 	}
 }
 
-// ask asks a question: somebody's own layer is called, without a network between.
-func (m *model) ask(i, refresh int32) {
+// ask asks a question: somebody's own layer is called, without a network between. One
+// after another goes on under its key.
+func (m *model) ask(i, refresh int32, after *question) {
 	c := &m.clients[i]
 	var n int32
 	if k := len(m.unused); k > 0 {
@@ -83,13 +84,21 @@ func (m *model) ask(i, refresh int32) {
 		m.questions = append(m.questions, question{})
 	}
 	m.asked++
+	next := question{id: m.asked, key: m.asked, minted: m.now, asked: m.now, client: i, refresh: refresh, made: 1}
+	if after == nil {
+		next.item = int32(m.between(int64(m.routes[c.route].Items)))
+	} else {
+		next.key, next.minted, next.made = after.key, after.minted, after.made+1
+		next.item = (after.item + 1) % int32(m.routes[c.route].Items)
+	}
 	q := &m.questions[n]
-	*q = question{id: m.asked, asked: m.now, client: i, item: int32(m.between(int64(m.routes[c.route].Items))), refresh: refresh, facts: q.facts}
+	next.facts = q.facts
+	*q = next
 	r, call := m.call(n, none, 0, 1)
 	q = &m.questions[n]
 	q.call = r
 	if c.Sends && c.Deadline > 0 {
-		call.deadline = m.now + int64(c.Deadline)
+		call.deadline = q.minted + int64(c.Deadline)
 	}
 	if c.AttemptBudget > 0 {
 		call.carried = int16(c.AttemptBudget - 1)
@@ -119,12 +128,17 @@ func (m *model) impatient(r ref, c *call) {
 	q.deaf = true
 	m.book.outcome(m, q, 0)
 	m.abandon(r)
-	m.goesOn(q, false)
+	m.goesOn(q, false) // may move the question
 }
 
 // goesOn is what somebody does next.
 func (m *model) goesOn(q *question, content bool) {
 	c := &m.clients[q.client]
+	if int(q.made) < c.Calls {
+		before := *q
+		m.ask(q.client, 0, &before)
+		return
+	}
 	f := &c.Refresh
 	if !content && int(q.refresh) < f.Most && m.chance.Float64() < f.Chance {
 		m.agenda.add(m.now+int64(f.Pause), asksAgain, q.client, uint32(q.refresh+1))

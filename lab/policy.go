@@ -38,12 +38,14 @@ func (m *model) wait(b *Backoff, n int) int64 {
 	return int64(d)
 }
 
-// budget bounds the repeats of a layer. It is told of every attempt, and asked
-// before every repeat.
+// budget bounds the repeats of a layer. It is told of every attempt, and asked before
+// every repeat. What it grants is spent from then on, also while the repeat waits for
+// its time: else all that fail during a backoff would be granted the same allowance.
 type budget interface {
 	began(now int64, repeat bool)
 	ended(now int64, repeat bool, by failure)
-	allows(now int64, by failure) bool
+	takes(now int64, by failure) bool
+	returned() // a repeat that was granted, and will not be made
 }
 
 // newBudget makes a budget; what it counts in calls or repeats is scaled.
@@ -87,11 +89,7 @@ func (b *ratio) slide(now int64) int {
 }
 
 func (b *ratio) began(now int64, repeat bool) {
-	i := b.slide(now)
-	if repeat {
-		b.repeats[i]++
-		b.sumRepeats++
-	} else {
+	if i := b.slide(now); !repeat {
 		b.calls[i]++
 		b.sumCalls++
 	}
@@ -99,22 +97,27 @@ func (b *ratio) began(now int64, repeat bool) {
 
 func (b *ratio) ended(int64, bool, failure) {}
 
-func (b *ratio) allows(now int64, _ failure) bool {
-	b.slide(now)
-	return b.sumRepeats+1 <= b.share*b.sumCalls+b.floor
+func (b *ratio) takes(now int64, _ failure) bool {
+	i := b.slide(now)
+	if b.sumRepeats+1 > b.share*b.sumCalls+b.floor {
+		return false
+	}
+	b.repeats[i]++
+	b.sumRepeats++
+	return true
 }
 
-// concurrency allows repeats under way up to a share of all attempts under way.
+func (b *ratio) returned() {} // Linkerd and Finagle give nothing back
+
+// concurrency allows repeats under way, or waiting for it, up to a share of all
+// attempts under way.
 type concurrency struct {
 	share, least float64
 	all, repeats float64
 }
 
-func (b *concurrency) began(_ int64, repeat bool) {
+func (b *concurrency) began(int64, bool) {
 	b.all++
-	if repeat {
-		b.repeats++
-	}
 }
 
 func (b *concurrency) ended(_ int64, repeat bool, _ failure) {
@@ -124,9 +127,15 @@ func (b *concurrency) ended(_ int64, repeat bool, _ failure) {
 	}
 }
 
-func (b *concurrency) allows(int64, failure) bool {
-	return b.repeats < max(b.least, b.share*b.all)
+func (b *concurrency) takes(int64, failure) bool {
+	if b.repeats >= max(b.least, b.share*b.all) {
+		return false
+	}
+	b.repeats++
+	return true
 }
+
+func (b *concurrency) returned() { b.repeats-- }
 
 // tokens allows repeats while enough is left of what failures, or repeats, cost. With
 // a reserve, failures cost (gRPC); without, repeats do (AWS).
@@ -154,7 +163,9 @@ func (b *tokens) price(by failure) float64 {
 	return b.cost
 }
 
-func (b *tokens) allows(_ int64, by failure) bool {
+func (b *tokens) returned() {} // what was paid is paid
+
+func (b *tokens) takes(_ int64, by failure) bool {
 	if b.reserve > 0 {
 		return b.left > b.reserve
 	}

@@ -51,18 +51,50 @@ var writers = map[string]func(b []byte, r *record) []byte{
 // logbook writes the log.
 type logbook struct {
 	w    io.Writer
+	e    io.Writer // of events
+	last []byte
 	line func(b []byte, r *record) []byte
 	buf  []byte
 	n    uint64
 	err  error
 }
 
-func newLogbook(w io.Writer, format string) (*logbook, error) {
-	line := writers[format]
-	if line == nil {
-		return nil, fmt.Errorf("format %q is not written here: %v", format, Formats())
+func newLogbook(o Output) (*logbook, error) {
+	line := writers[o.Format]
+	if line == nil && o.Log != nil {
+		return nil, fmt.Errorf("format %q is not written here: %v", o.Format, Formats())
 	}
-	return &logbook{w: w, line: line}, nil
+	return &logbook{w: o.Log, e: o.Events, line: line}, nil
+}
+
+// event writes what whoever asked would note of a question when all is over: how
+// many requests were made of it, and what came of it.
+func (l *logbook) event(m *model, q *question) {
+	if l.e == nil || l.err != nil {
+		return
+	}
+	b := append(l.last[:0], `{"time":"`...)
+	b = rfc3339(b, m.s.begins.UnixMilli()+q.asked/1e6)
+	b = append(b, `","key":`...)
+	b = quotedOrNull(b, m.keyOf(q))
+	b = text(b, `,"route":"`, m.routes[m.clients[q.client].route].template())
+	b = number(b, `,"attempts":`, int64(q.sent))
+	b = text(b, `,"outcome":"`, q.result.String())
+	b = append(b, "}\n"...)
+	l.last = b
+	_, l.err = l.e.Write(b)
+}
+
+// keyOf is the text of a question's own key, nil if it has none.
+func (m *model) keyOf(q *question) []byte {
+	s := m.book.signers[q.client]
+	switch m.clients[q.client].Key {
+	case "qk1":
+		return s.qk1(m.book.text[:0], q.key, m.s.begins.UnixMilli()+q.minted/1e6, false)
+	case "x-request-id":
+		return s.uuid(m.book.text[:0], q.key)
+	}
+	return nil
 }
 
 func (l *logbook) write(r *record) {
@@ -112,11 +144,11 @@ func (m *model) record(c *call, d departure) {
 	switch {
 	case cl.Key == "none" || c.key == keyDropped:
 	case cl.Key == "x-request-id" && c.key == 0:
-		r.requestID = s.uuid(m.book.text[:0], q.id)
+		r.requestID = m.keyOf(q)
 	case cl.Key == "x-request-id":
 		r.requestID = s.uuid(m.book.text[:0], c.key|1<<63)
 	case c.key == 0:
-		r.keyText = s.qk1(m.book.text[:0], q.id, begins+q.asked/1e6, false)
+		r.keyText = m.keyOf(q)
 	default:
 		r.keyText = s.qk1(m.book.text[:0], c.key|1<<63, f.start, true)
 	}

@@ -52,6 +52,9 @@ type Client struct {
 	Deadline time.Duration `yaml:"deadline"`
 	Sends    bool          `yaml:"sends_deadline"`
 	Refresh  Refresh       `yaml:"refresh"`
+	// Calls is how many items one question asks for, one after the other, under one
+	// key, as a language model calls a tool. 0 is 1.
+	Calls int `yaml:"calls"`
 	// AttemptBudget is how many attempts a question's requests carry leave for. 0:
 	// they carry none.
 	AttemptBudget int `yaml:"attempt_budget"`
@@ -89,8 +92,11 @@ type Layer struct {
 	RetryOn   []string      `yaml:"retry_on"`
 	Backoff   Backoff       `yaml:"backoff"`
 	Honours   bool          `yaml:"honours_retry_after"`
-	Budget    *Budget       `yaml:"budget"`
-	Key       string        `yaml:"key"` // forward (default), drop, or remint: a key of its own for each attempt
+	// Fallback says that a call that is given up gets a degraded answer instead of an
+	// error.
+	Fallback bool    `yaml:"fallback"`
+	Budget   *Budget `yaml:"budget"`
+	Key      string  `yaml:"key"` // forward (default), drop, or remint: a key of its own for each attempt
 	// AttemptBudget says what becomes of one that a call carries: decrement (obeyed
 	// and counted down), forward (neither), or drop (default).
 	AttemptBudget string `yaml:"attempt_budget"`
@@ -143,11 +149,14 @@ type Target struct {
 	// Cancels says that a call whose caller has left is dropped, from the queue and
 	// from its slot. Deadlines says that one past the deadline it carries is not
 	// begun (504).
-	Cancels   bool     `yaml:"cancels"`
-	Deadlines bool     `yaml:"deadlines"`
-	Logs      string   `yaml:"logs"` // answers (default): a departure is seen when the answer is there; departures: at once
-	Changes   []Change `yaml:"changes,named"`
-	Memory    Memory   `yaml:"memory"`
+	Cancels   bool `yaml:"cancels"`
+	Deadlines bool `yaml:"deadlines"`
+	// Idempotent says that a request whose key was served before gets what was
+	// answered then, and nothing is done again.
+	Idempotent bool     `yaml:"idempotent"`
+	Logs       string   `yaml:"logs"` // answers (default): a departure is seen when the answer is there; departures: at once
+	Changes    []Change `yaml:"changes,named"`
+	Memory     Memory   `yaml:"memory"`
 }
 
 // Slow is a share of calls that take longer.

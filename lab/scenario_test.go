@@ -29,7 +29,7 @@ func played(t testing.TB, f *File, arm string) *Truth {
 	if err != nil {
 		t.Fatal(err)
 	}
-	truth, err := Run(t.Context(), &a, "json", nil)
+	truth, err := Run(t.Context(), &a, Output{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -119,6 +119,12 @@ func (m *model) work(r ref, c *call) {
 	t.busy--
 	t.held--
 	m.book.completed(m, c)
+	if q := &m.questions[c.question]; c.status < 400 {
+		if q.done && !t.Idempotent {
+			m.book.doneAgain(m, q)
+		}
+		q.done = true
+	}
 	if t.Sending > 0 {
 		c.state, c.until = sending, m.now
 		m.agenda.add(m.now+int64(t.Sending), sent, r.call, r.gen)

@@ -108,6 +108,11 @@ func (s *Scenario) validate(fault func(path, format string, args ...any)) {
 				fault(at+"deadline", "%v, and %s has another, %v: an originator has one", c.Deadline, o.Name, o.Deadline)
 			}
 		}
+		for i := range s.Routes {
+			if r := &s.Routes[i]; r.Name == c.Route && c.Calls > r.Items {
+				fault(at+"calls", "%d of %d items: an item that is asked for twice under one key is a repeat", c.Calls, r.Items)
+			}
+		}
 		if c.AttemptBudget > 1000 {
 			fault(at+"attempt_budget", "%d is more than any request survives", c.AttemptBudget)
 		}

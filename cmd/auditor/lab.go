@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -27,8 +28,8 @@ Plays retry storms in virtual time, with the truth known. NAME is one of those
 that list prints, or a scenario file of your own.
 
 run writes into a folder what one arm makes: the target's access log, the
-configuration to audit it with, the truth (truth.json), and the audit of the log
-(report.json). It compares the two, count by count. compare plays all arms, and
+configuration to audit it with, the truth (truth.json), what those who asked note of
+each question (events.jsonl), and the audit of the log (report.json). It compares the two, count by count. compare plays all arms, and
 prints them side by side.
 
 The exit status is 0 when the audit equals the truth, 1 when it does not or could
@@ -150,7 +151,7 @@ func labRun(ctx context.Context, p *program, args []string) (int, error) {
 	}
 	fmt.Fprintf(p.stdout, "%s, %s: %s\n", s.Name, a.Name, a.Says)
 	writeArms(p.stdout, s, []*labResult{r})
-	fmt.Fprintf(p.stdout, "\n%s holds access.log, auditor.yaml, originators.yaml, truth.json and report.json.\n", dir)
+	fmt.Fprintf(p.stdout, "\n%s holds access.log, events.jsonl, auditor.yaml, originators.yaml, truth.json and report.json.\n", dir)
 	return r.judged(p)
 }
 
@@ -246,18 +247,7 @@ func playArm(ctx context.Context, p *program, a *lab.Arm, format, dir string) (*
 		return nil, err
 	}
 	in := func(name string) string { return filepath.Join(dir, name) }
-	log, err := os.Create(in("access.log"))
-	if err != nil {
-		return nil, err
-	}
-	w := bufio.NewWriterSize(log, 1<<20)
-	truth, err := lab.Run(ctx, a, format, w)
-	if err == nil {
-		err = w.Flush()
-	}
-	if e := log.Close(); err == nil {
-		err = e
-	}
+	truth, err := playInto(ctx, a, format, in("access.log"), in("events.jsonl"))
 	if err != nil {
 		return nil, err
 	}
@@ -277,6 +267,23 @@ func playArm(ctx context.Context, p *program, a *lab.Arm, format, dir string) (*
 	}
 	wrong, err := untrue(truth, report)
 	return &labResult{a, truth, report, wrong}, err
+}
+
+// playInto plays an arm and writes the log and the events of those who asked.
+func playInto(ctx context.Context, a *lab.Arm, format, logFile, eventsFile string) (truth *lab.Truth, err error) {
+	o := lab.Output{Format: format}
+	for file, w := range map[string]*io.Writer{logFile: &o.Log, eventsFile: &o.Events} {
+		f, e := os.Create(file)
+		if e != nil {
+			return nil, e
+		}
+		b := bufio.NewWriterSize(f, 1<<20)
+		*w = b
+		defer func() {
+			err = errors.Join(err, b.Flush(), f.Close())
+		}()
+	}
+	return lab.Run(ctx, a, o)
 }
 
 // auditLab is a replay by a configuration.
