@@ -159,17 +159,27 @@ func TestAgenda(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var a agenda
 	var model sorted
+	now := int64(0)
 	for i := range 20_000 {
 		if r.IntN(3) > 0 || len(model) == 0 {
-			at := r.Int64N(50)
+			at := [...]int64{50, 50e6, 5e9}[r.IntN(3)]
+			at = r.Int64N(at)
+			if r.IntN(2) == 0 { // ahead of what comes next, as most events are
+				at = now + [...]int64{0, 3, 2e6, 4e8}[r.IntN(4)]
+			}
 			a.add(at, kind(r.IntN(1<<kindBits)), int32(i), uint32(i))
 			heap.Push(&model, [2]int64{at, int64(i)})
 			continue
 		}
-		got, want := a.next(), heap.Pop(&model).([2]int64)
-		if got.at != want[0] || int64(got.who) != want[1] || int64(got.gen) != want[1] {
+		want := heap.Pop(&model).([2]int64)
+		if _, ok := a.next(want[0] - 1); ok {
+			t.Fatalf("an event before %d, where there is none", want[0])
+		}
+		got, ok := a.next(want[0])
+		if !ok || got.at != want[0] || int64(got.who) != want[1] || int64(got.gen) != want[1] {
 			t.Fatalf("got %d at %d, want %d at %d", got.who, got.at, want[1], want[0])
 		}
+		now = got.at
 	}
 }
 
@@ -396,5 +406,47 @@ routes: {r: {path: /r/, through: [l], target: t}}
 	last := r.Routes[0].Seconds[18]
 	if last.Answered != last.Asked || last.Asked == 0 {
 		t.Errorf("second 18: %d of %d answered, want all", last.Answered, last.Asked)
+	}
+}
+
+// Moments are written as the standard library writes them.
+func TestStamps(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 5))
+	for range 10_000 {
+		ms := r.Int64N(7_000_000_000_000)
+		want := time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z")
+		if got := string(rfc3339(nil, ms)); got != want {
+			t.Fatalf("%d: %s, want %s", ms, got, want)
+		}
+	}
+}
+
+// A layer that runs out of memory drops what it holds; its callers see it at once,
+// and it is back after its restart with all its workers.
+func TestLayerMemory(t *testing.T) {
+	f := written(t, `
+name: memory
+lasts: 20s
+drain: 10s
+network: 1ms
+clients: {c: {route: r, rate: 100}}
+layers: {app: {attempts: 2, timeout: 5s}, l: {workers: 20, queue: unbounded, timeout: 4s, budget: {model: concurrency, ratio: 0.2}, memory: {calls: 50, restart: 2s}}}
+targets: {t: {service: 5ms, changes: {slow: {at: 5s, lasts: 3s, service: 1s}}}}
+routes: {r: {path: /r/, through: [app, l], target: t}}
+`)
+	r := played(t, f, "")
+	s := r.Routes[0].Seconds
+	var failed uint64
+	for i := 5; i < 10; i++ {
+		failed += s[i].Failed
+	}
+	atLeast(t, "failed while it is slow", float64(failed), 100)
+	for i := 12; i < 20; i++ {
+		if s[i].Answered != s[i].Asked || s[i].Asked != 100 {
+			t.Errorf("second %d: %d of %d answered, want all of 100", i, s[i].Answered, s[i].Asked)
+		}
+	}
+	if last := r.Workers[1].Busy["r"]; last[len(last)-1] != 0 {
+		t.Errorf("%d workers are taken after all is over", last[len(last)-1])
 	}
 }

@@ -37,6 +37,7 @@ type routeState struct {
 	*Route
 	through []int // into layers
 	target  int
+	peer    string // address of the last layer
 }
 
 // question is one thing somebody wants.
@@ -56,6 +57,7 @@ type question struct {
 	deaf    bool // its asker has left, or has an answer
 	done    bool // what it asks for has been done
 	facts   []fact
+	text    []byte // of its key, once it was written
 }
 
 // call is one request from one node to the next, from when it is made until the
@@ -119,6 +121,7 @@ func newModel(s *Scenario, log *logbook) *model {
 				r.target = j
 			}
 		}
+		r.peer = address(r.through[len(r.through)-1])
 		m.routes = append(m.routes, r)
 	}
 	for i := range s.Clients {
@@ -144,14 +147,17 @@ func (m *model) play(stop func() error) error {
 	}
 	m.agenda.add(int64(time.Second), sampled, 0, 0)
 	last := int64(m.s.Lasts + m.s.Drain)
-	for len(m.agenda.events) > 0 && m.agenda.events[0].at <= last {
+	for {
 		if m.left--; m.left < 0 {
 			m.left = 1 << 16
 			if err := stop(); err != nil {
 				return err
 			}
 		}
-		e := m.agenda.next()
+		e, ok := m.agenda.next(last)
+		if !ok {
+			break
+		}
 		m.now = e.at
 		m.happens(&e)
 		if m.log.err != nil {

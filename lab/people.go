@@ -92,7 +92,7 @@ func (m *model) ask(i, refresh int32, after *question) {
 		next.item = (after.item + 1) % int32(m.routes[c.route].Items)
 	}
 	q := &m.questions[n]
-	next.facts = q.facts
+	next.facts, next.text = q.facts, q.text[:0]
 	*q = next
 	r, call := m.call(n, none, 0, 1)
 	q = &m.questions[n]

@@ -34,16 +34,51 @@ func (e *event) kind() kind { return kind(e.order & (1<<kindBits - 1)) }
 func (e *event) before(o *event) bool { return e.at < o.at || e.at == o.at && e.order < o.order }
 
 // agenda is what is going to happen. Of several events at one moment, what was
-// thought of first happens first. It is a heap of four children a node.
+// thought of first happens first.
+//
+// Most events are thought of a fixed time ahead: networks, timeouts, services. Those
+// of one such time come in order by themselves, and stand in a lane, first in first
+// out; what fits into no lane goes into a heap of four children a node.
 type agenda struct {
-	events []event
-	order  uint64
+	lanes [lanes]lane
+	heap  []event
+	order uint64
 }
 
+// lanes is how many there are; looking at them all costs less than a heap does.
+const lanes = 8
+
+// lane holds events in their order.
+type lane struct {
+	events []event
+	head   int
+	last   int64 // moment of the newest, once there was one
+}
+
+// add adds an event. It goes into the lane whose last event is the latest of those
+// before it.
 func (a *agenda) add(at int64, k kind, who int32, gen uint32) {
 	a.order += 1 << kindBits
 	e := event{at, a.order | uint64(k), who, gen}
-	h := append(a.events, e)
+	best, free := -1, -1
+	for i := range a.lanes {
+		l := &a.lanes[i]
+		switch {
+		case l.head == len(l.events):
+			free = i
+		case l.last <= at && (best < 0 || l.last > a.lanes[best].last):
+			best = i
+		}
+	}
+	// What is more than a millisecond after all others begins a lane of its own.
+	if free >= 0 && (best < 0 || at-a.lanes[best].last > 1e6) {
+		best = free
+	}
+	if best >= 0 {
+		a.lanes[best].push(e)
+		return
+	}
+	h := append(a.heap, e)
 	i := len(h) - 1
 	for i > 0 {
 		up := (i - 1) / 4
@@ -54,17 +89,59 @@ func (a *agenda) add(at int64, k kind, who int32, gen uint32) {
 		i = up
 	}
 	h[i] = e
-	a.events = h
+	a.heap = h
 }
 
-// next takes out what happens first.
-func (a *agenda) next() event {
-	h := a.events
-	first, e := h[0], h[len(h)-1]
+func (l *lane) push(e event) {
+	if l.head > 1024 && l.head > len(l.events)/2 {
+		l.events = l.events[:copy(l.events, l.events[l.head:])]
+		l.head = 0
+	}
+	l.events = append(l.events, e)
+	l.last = e.at
+}
+
+// first finds where the next event stands: in a lane, or in the heap (-1).
+func (a *agenda) first() (e *event, lane int) {
+	lane = -1
+	if len(a.heap) > 0 {
+		e = &a.heap[0]
+	}
+	for i := range a.lanes {
+		l := &a.lanes[i]
+		if l.head < len(l.events) && (e == nil || l.events[l.head].before(e)) {
+			e, lane = &l.events[l.head], i
+		}
+	}
+	return e, lane
+}
+
+// next takes out what happens first, if that is not after a moment.
+func (a *agenda) next(last int64) (event, bool) {
+	e, i := a.first()
+	if e == nil || e.at > last {
+		return event{}, false
+	}
+	first := *e
+	if i < 0 {
+		a.pop()
+		return first, true
+	}
+	l := &a.lanes[i]
+	if l.head++; l.head == len(l.events) {
+		l.events, l.head = l.events[:0], 0
+	}
+	return first, true
+}
+
+// pop drops the heap's first.
+func (a *agenda) pop() {
+	h := a.heap
+	e := h[len(h)-1]
 	h = h[:len(h)-1]
-	a.events = h
+	a.heap = h
 	if len(h) == 0 {
-		return first
+		return
 	}
 	i := 0
 	for {
@@ -85,7 +162,6 @@ func (a *agenda) next() event {
 		i = least
 	}
 	h[i] = e
-	return first
 }
 
 // waiting is a queue of calls, first in, first out.

@@ -87,14 +87,19 @@ func (l *logbook) event(m *model, q *question) {
 
 // keyOf is the text of a question's own key, nil if it has none.
 func (m *model) keyOf(q *question) []byte {
+	if len(q.text) > 0 {
+		return q.text
+	}
 	s := m.book.signers[q.client]
 	switch m.clients[q.client].Key {
 	case "qk1":
-		return s.qk1(m.book.text[:0], q.key, m.s.begins.UnixMilli()+q.minted/1e6, false)
+		q.text = s.qk1(q.text, q.key, m.s.begins.UnixMilli()+q.minted/1e6, false)
 	case "x-request-id":
-		return s.uuid(m.book.text[:0], q.key)
+		q.text = s.uuid(q.text, q.key)
+	default:
+		return nil
 	}
-	return nil
+	return q.text
 }
 
 func (l *logbook) write(r *record) {
@@ -133,7 +138,7 @@ func (m *model) record(c *call, d departure) {
 	if m.log.w == nil {
 		return
 	}
-	r := record{fact: f, route: rt.Route, peer: address(rt.through[len(rt.through)-1]), item: q.item}
+	r := record{fact: f, route: rt.Route, peer: rt.peer, item: q.item}
 	if d != before && d != undelivered {
 		r.bytes = 100 + int(q.id%900)
 		if d == during {
@@ -160,7 +165,26 @@ func address(layer int) string { return "10.77.0." + strconv.Itoa(layer+1) }
 
 // rfc3339 appends a moment in ms.
 func rfc3339(b []byte, ms int64) []byte {
-	return time.UnixMilli(ms).UTC().AppendFormat(b, "2006-01-02T15:04:05.000Z")
+	day, of := ms/86_400_000, ms%86_400_000
+	y, m, d := time.UnixMilli(day * 86_400_000).UTC().Date()
+	b = digits(b, y, 4)
+	b = digits(append(b, '-'), int(m), 2)
+	b = digits(append(b, '-'), d, 2)
+	b = digits(append(b, 'T'), int(of/3_600_000), 2)
+	b = digits(append(b, ':'), int(of/60_000%60), 2)
+	b = digits(append(b, ':'), int(of/1000%60), 2)
+	b = digits(append(b, '.'), int(of%1000), 3)
+	return append(b, 'Z')
+}
+
+// digits appends the last n digits of a number.
+func digits(b []byte, v, n int) []byte {
+	b = append(b, "0000"[:n]...)
+	for i := len(b) - 1; n > 0; i, n = i-1, n-1 {
+		b[i] = byte('0' + v%10)
+		v /= 10
+	}
+	return b
 }
 
 // path appends the request's path.

@@ -202,3 +202,60 @@ func TestLabSeesChangedLogs(t *testing.T) {
 		}
 	}
 }
+
+// What docs/lab.md says that the audit of nine arrivals for one question shows.
+func TestLabNineForOne(t *testing.T) {
+	f, err := labScenario("nine-for-one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for arm, want := range map[string]string{
+		"forwarded":         "amplification 9, coverage 1, verified 9000, adjacent 1, above 9, strict 9 to 9",
+		"claimed":           "amplification 9, coverage 1, verified 0, adjacent 1, above 9, strict 1 to unbounded",
+		"re-minted":         "amplification null, coverage 0, verified 0, adjacent 1, above null, strict 1 to unbounded",
+		"re-minted-claimed": "amplification 1, coverage 1, verified 0, adjacent 1, above 1, strict 1 to unbounded",
+		"dropped":           "amplification null, coverage 0, verified 0, adjacent 1, above null, strict 1 to unbounded",
+	} {
+		a, err := f.Arm(arm)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := playArm(t.Context(), labProgram(), &a, "json", t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &r.report.Total
+		figure := func(v json.Marshaler) string {
+			text, err := v.MarshalJSON()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return strings.Trim(string(text), `"`)
+		}
+		got := fmt.Sprintf("amplification %s, coverage %s, verified %d, adjacent %s, above %s, strict %s to %s", figure(m.Amplification), figure(m.Coverage), m.Verified,
+			figure(m.Hops.Adjacent), figure(m.Hops.Above), figure(m.StrictLow), figure(m.StrictHigh))
+		if got != want {
+			t.Errorf("%s: the audit says\n  %s, want\n  %s", arm, got, want)
+		}
+	}
+}
+
+// A model that calls a tool for ten items under one key is fan-out in the audit.
+func TestLabFanOut(t *testing.T) {
+	f, err := labScenario("billing")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := f.Arm("tool-calls")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := playArm(t.Context(), labProgram(), &a, "json", t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &r.report.Total
+	if x, _ := m.Amplification.Value(); m.FanOut.Max == nil || *m.FanOut.Max != 10 || *m.FanOut.P50 != 10 || x != 1 {
+		t.Errorf("fan-out %v, amplification %v; want 10 and 1", m.FanOut, x)
+	}
+}
