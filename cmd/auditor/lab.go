@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,7 +30,8 @@ that list prints, or a scenario file of your own.
 
 run writes into a folder what one arm makes: the target's access log, the
 configuration to audit it with, the truth (truth.json), what those who asked note of
-each question (events.jsonl), and the audit of the log (report.json). It compares the two, count by count. compare plays all arms, and
+each question (events.jsonl), the audit of the log (report.json), and a chart
+(chart.svg). It compares the two, count by count. compare plays all arms, and
 prints them side by side.
 
 The exit status is 0 when the audit equals the truth, 1 when it does not or could
@@ -151,7 +153,7 @@ func labRun(ctx context.Context, p *program, args []string) (int, error) {
 	}
 	fmt.Fprintf(p.stdout, "%s, %s: %s\n", s.Name, a.Name, a.Says)
 	writeArms(p.stdout, s, []*labResult{r})
-	fmt.Fprintf(p.stdout, "\n%s holds access.log, events.jsonl, auditor.yaml, originators.yaml, truth.json and report.json.\n", dir)
+	fmt.Fprintf(p.stdout, "\n%s holds access.log, events.jsonl, auditor.yaml, originators.yaml, truth.json, report.json and chart.svg.\n", dir)
 	return r.judged(p)
 }
 
@@ -264,6 +266,13 @@ func playArm(ctx context.Context, p *program, a *lab.Arm, format, dir string) (*
 		if err := writeJSON(in(name), v); err != nil {
 			return nil, err
 		}
+	}
+	var chart bytes.Buffer
+	if err := truth.Chart(&chart); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(in("chart.svg"), chart.Bytes(), 0o644); err != nil {
+		return nil, err
 	}
 	wrong, err := untrue(truth, report)
 	return &labResult{a, truth, report, wrong}, err
