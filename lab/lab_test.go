@@ -362,6 +362,7 @@ func TestFaultsNameTheirLine(t *testing.T) {
 		{strings.Replace(small, "rate: 200", "rate: 200, people: 3", 1), "test.yaml:8: clients.a.rate: exactly one of rate and people"},
 		{strings.Replace(small, "model: tokens", "model: tokenz", 1), `"tokenz" is unknown: ratio, concurrency, rate, tokens`},
 		{small + "arms:\n  one: {says: no, set: {layers: {app: {attempts: 0}}}}\n", "layers.app.attempts: 0 is not 1 to 100"},
+		{small + "phases: {p: {from: 0s, to: 1500ms}}\n", "phases.p: from 0s to 1.5s: whole seconds are wanted"},
 		{small + "arms:\n  one: {sets: {}}\n", "sets is unknown: an arm has says and set"},
 	} {
 		_, err := Parse("test.yaml", []byte(c.text))

@@ -76,6 +76,9 @@ func (s *Scenario) validate(fault func(path, format string, args ...any)) {
 		if p.To <= p.From || p.To > s.Lasts+s.Drain {
 			fault("phases/"+p.Name, "from %v to %v is no part of %v", p.From, p.To, s.Lasts+s.Drain)
 		}
+		if p.From%time.Second != 0 || p.To%time.Second != 0 {
+			fault("phases/"+p.Name, "from %v to %v: whole seconds are wanted", p.From, p.To)
+		}
 	}
 	if len(s.Clients) == 0 {
 		fault("clients", "are missing: nobody asks anything")
