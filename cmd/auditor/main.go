@@ -10,6 +10,7 @@
 //	auditor explain [--format F] [--config auditor.yaml] [--output json|text] [FILE…]
 //	auditor check [--config auditor.yaml]
 //	auditor plan [--output json|text] FILE
+//	auditor lab list|run NAME|compare NAME
 //	auditor key new|mint|verify
 //	auditor version
 //
@@ -71,6 +72,7 @@ func subcommands() []subcommand {
 		{"plan", "work out what a retry policy can cost", planCommand, 0},
 		{"run", "count what sources bring, as it comes", runCommand, 3 * stopTime},
 		{"demo", "run everything on this machine, with traffic of its own", demoCommand, 4 * stopTime},
+		{"lab", "play retry storms in virtual time, with the truth known", labCommand, 0},
 		{"key", "make, mint and verify question keys", key, 0},
 		{"version", "print the version", version, 0},
 	}

@@ -1,0 +1,62 @@
+package lab
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// Config is an auditor.yaml for the log of a scenario in a format, beside which
+// Originators lies as originators.yaml.
+func (s *Scenario) Config(format, log string) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "# For the log of scenario %s.\n", s.Name)
+	b.WriteString("dependency: {field: dependency}\n")
+	fmt.Fprintf(&b, "sources:\n  - file: {paths: [%q], follow: false}\n    format: %s\n    attempt_trusted: true\n", log, format)
+	fields := map[string]string{
+		"nginx-json": "{dependency: dependency, question_key: http_question_key, x_request_id: http_x_request_id, attempt: http_x_envoy_attempt_count, attempts_left: http_attempts_left, retry_after: sent_http_retry_after, arrival_id: request_id, peer: remote_addr}",
+		"envoy-json": "{dependency: dependency, question_key: question_key, x_request_id: request_id, attempt: x_envoy_attempt_count, attempts_left: attempts_left, retry_after: retry_after, peer: downstream_direct_remote_address}",
+	}[format]
+	if fields != "" {
+		fmt.Fprintf(&b, "    fields: %s\n", fields)
+	}
+	var templates, peers, accept []string
+	for i := range s.Routes {
+		templates = append(templates, fmt.Sprintf("%q", s.Routes[i].template()))
+	}
+	for i := range s.Layers {
+		peers = append(peers, fmt.Sprintf("%q: %q", address(i), s.Layers[i].Name))
+	}
+	claimed := false
+	for i := range s.Clients {
+		claimed = claimed || s.Clients[i].Key == "x-request-id"
+	}
+	if accept = []string{"qk1"}; claimed {
+		accept = append(accept, "x-request-id")
+	}
+	fmt.Fprintf(&b, "routes: {templates: [%s], max: 500}\n", strings.Join(templates, ", "))
+	fmt.Fprintf(&b, "peers: {map: {%s}}\n", strings.Join(peers, ", "))
+	fmt.Fprintf(&b, "keys: {accept: [%s], originators: originators.yaml, horizon: %v}\n", strings.Join(accept, ", "), s.Horizon())
+	return b.Bytes()
+}
+
+// Originators is the originators.yaml of a scenario. Its secrets are public.
+func (s *Scenario) Originators() []byte {
+	var b bytes.Buffer
+	b.WriteString("# Who may author questions in the log beside. The secrets are public, and protect nothing.\noriginators:\n")
+	done := map[string]bool{}
+	for i := range s.Clients {
+		c := &s.Clients[i]
+		id := c.originator()
+		if done[id] {
+			continue
+		}
+		done[id] = true
+		deadline := ""
+		if c.Deadline > 0 {
+			deadline = fmt.Sprintf("deadline: %v, ", c.Deadline)
+		}
+		fmt.Fprintf(&b, "  - {id: %s, %skeys: [{kid: %s, secret: %q}]}\n", id, deadline, kid, secretOf(id))
+	}
+	return b.Bytes()
+}

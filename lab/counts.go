@@ -1,0 +1,224 @@
+package lab
+
+import "strconv"
+
+// Counts is what is true of some arrivals, in the words and with the names of the
+// auditor's report. It holds every count of a report that a log can express, and is
+// counted from what happened, not from the log.
+type Counts struct {
+	Arrivals       uint64            `json:"arrivals"`
+	Attributable   uint64            `json:"attributable"`
+	Verified       uint64            `json:"verified"`
+	Claimed        uint64            `json:"claimed"`
+	Unattributable map[string]uint64 `json:"unattributable"`
+
+	Questions      uint64 `json:"questions"`
+	Originals      uint64 `json:"originals"`
+	Repeats        uint64 `json:"repeats"`
+	OrphanAttempts uint64 `json:"orphan_attempts"`
+
+	PerQuestion   PerQuestion   `json:"per_question"`
+	Hops          Hops          `json:"hops"`
+	RepeatAfter   RepeatAfter   `json:"repeat_after"`
+	AttemptBudget AttemptBudget `json:"attempt_budget"`
+	RetryAfter    RetryAfter    `json:"retry_after"`
+
+	Stale         uint64    `json:"stale_arrivals"`
+	Answered      uint64    `json:"questions_answered"`
+	DoubleSuccess uint64    `json:"double_success"`
+	Responses     Responses `json:"responses"`
+
+	// Arrivals whose attempt number is 1, those of them that are attributable, and
+	// the questions among those.
+	first, firstAttributable, firstQuestions uint64
+	exact                                    map[uint64]uint64
+}
+
+// PerQuestion is the distribution of arrivals per question.
+type PerQuestion struct {
+	P50       *uint64           `json:"p50"`
+	P90       *uint64           `json:"p90"`
+	P99       *uint64           `json:"p99"`
+	Max       *uint64           `json:"max"`
+	Histogram map[string]uint64 `json:"histogram"`
+}
+
+// Hops is how many tries the adjacent layer makes of a call, and how many calls of a
+// question those above make. Nil where there is nothing to divide.
+type Hops struct {
+	Adjacent *float64 `json:"adjacent"`
+	Above    *float64 `json:"above"`
+}
+
+// RepeatAfter counts repeats by what the arrival before got.
+type RepeatAfter struct {
+	Gone     uint64 `json:"gone"`
+	Error    uint64 `json:"5xx"`
+	Overload uint64 `json:"429_503"`
+	Success  uint64 `json:"success"`
+	InFlight uint64 `json:"in_flight"`
+}
+
+// AttemptBudget counts what was done against budgets that requests carried.
+type AttemptBudget struct {
+	Overspent      uint64 `json:"overspent"`
+	NotDecremented uint64 `json:"not_decremented"`
+	Increased      uint64 `json:"increased"`
+}
+
+// RetryAfter counts answers that asked to wait, and those who came back.
+type RetryAfter struct {
+	Asked    uint64 `json:"asked"`
+	Returned uint64 `json:"returned"`
+	Early    uint64 `json:"early"`
+}
+
+// Responses is what became of the answers.
+type Responses struct {
+	Total        uint64  `json:"total"`
+	Answers      uint64  `json:"answers"`
+	Refused      uint64  `json:"refused"`
+	Success      uint64  `json:"success"`
+	Disconnected uint64  `json:"disconnected"`
+	Undelivered  uint64  `json:"undelivered_answer"`
+	During       uint64  `json:"during_response"`
+	Before       uint64  `json:"before_response"`
+	Expired      uint64  `json:"expired"`
+	DeadSeconds  float64 `json:"dead_seconds"`
+	BusySeconds  float64 `json:"busy_seconds"`
+}
+
+// Amplification is arrivals per question; 0 without questions.
+func (c *Counts) Amplification() float64 {
+	if c.Questions == 0 {
+		return 0
+	}
+	return float64(c.Attributable) / float64(c.Questions)
+}
+
+// DeadShare is the part of answers that were for nobody, as a log shows it.
+func (c *Counts) DeadShare() float64 {
+	r := &c.Responses
+	if r.Answers == 0 {
+		return 0
+	}
+	return float64(r.Undelivered+r.During+r.Expired) / float64(r.Answers)
+}
+
+func newCounts() *Counts {
+	return &Counts{Unattributable: map[string]uint64{"total": 0}, exact: map[uint64]uint64{}}
+}
+
+// add adds what is true of other arrivals of other questions.
+func (c *Counts) add(o *Counts) {
+	c.Arrivals += o.Arrivals
+	c.Attributable += o.Attributable
+	c.Verified += o.Verified
+	c.Claimed += o.Claimed
+	for k, n := range o.Unattributable {
+		c.Unattributable[k] += n
+	}
+	c.Questions += o.Questions
+	c.Originals += o.Originals
+	c.Repeats += o.Repeats
+	c.OrphanAttempts += o.OrphanAttempts
+	c.RepeatAfter.Gone += o.RepeatAfter.Gone
+	c.RepeatAfter.Error += o.RepeatAfter.Error
+	c.RepeatAfter.Overload += o.RepeatAfter.Overload
+	c.RepeatAfter.Success += o.RepeatAfter.Success
+	c.RepeatAfter.InFlight += o.RepeatAfter.InFlight
+	c.AttemptBudget.Overspent += o.AttemptBudget.Overspent
+	c.AttemptBudget.NotDecremented += o.AttemptBudget.NotDecremented
+	c.AttemptBudget.Increased += o.AttemptBudget.Increased
+	c.RetryAfter.Asked += o.RetryAfter.Asked
+	c.RetryAfter.Returned += o.RetryAfter.Returned
+	c.RetryAfter.Early += o.RetryAfter.Early
+	c.Stale += o.Stale
+	c.Answered += o.Answered
+	c.DoubleSuccess += o.DoubleSuccess
+	a, b := &c.Responses, &o.Responses
+	a.Total += b.Total
+	a.Answers += b.Answers
+	a.Refused += b.Refused
+	a.Success += b.Success
+	a.Disconnected += b.Disconnected
+	a.Undelivered += b.Undelivered
+	a.During += b.During
+	a.Before += b.Before
+	a.Expired += b.Expired
+	a.DeadSeconds += b.DeadSeconds
+	a.BusySeconds += b.BusySeconds
+	c.first += o.first
+	c.firstAttributable += o.firstAttributable
+	c.firstQuestions += o.firstQuestions
+	for k, n := range o.exact {
+		c.exact[k] += n
+	}
+}
+
+// complete derives what is derived.
+func (c *Counts) complete() {
+	p := &c.PerQuestion
+	p.Histogram = map[string]uint64{}
+	var total, most uint64
+	for k, n := range c.exact {
+		p.Histogram[strconv.FormatUint(bucket(k), 10)] += n
+		total += n
+		most = max(most, k)
+	}
+	if total > 0 {
+		p.Max = &most
+		p.P50, p.P90, p.P99 = c.quantile(total, 50, most), c.quantile(total, 90, most), c.quantile(total, 99, most)
+	}
+	if c.first > 0 {
+		x := float64(c.Arrivals) / float64(c.first)
+		c.Hops.Adjacent = &x
+	}
+	if c.firstQuestions > 0 {
+		x := float64(c.firstAttributable) / float64(c.firstQuestions)
+		c.Hops.Above = &x
+	}
+}
+
+// quantile is the nearest rank's bucket.
+func (c *Counts) quantile(total, percent, most uint64) *uint64 {
+	rank := (total*percent + 99) / 100
+	var sum uint64
+	for b := uint64(1); b <= most || b <= bucket(most); b = nextBucket(b) {
+		sum += c.inBucket(b)
+		if sum >= rank {
+			q := min(b, most)
+			return &q
+		}
+	}
+	return &most
+}
+
+func (c *Counts) inBucket(b uint64) (n uint64) {
+	for k, x := range c.exact {
+		if bucket(k) == b {
+			n += x
+		}
+	}
+	return n
+}
+
+// bucket names the bucket of a number of arrivals: up to 32 itself, then the next
+// power of two.
+func bucket(k uint64) uint64 {
+	if k <= 32 {
+		return k
+	}
+	b := uint64(64)
+	for b < k {
+		b *= 2
+	}
+	return b
+}
+
+func nextBucket(b uint64) uint64 {
+	if b < 32 {
+		return b + 1
+	}
+	return 2 * b
+}
