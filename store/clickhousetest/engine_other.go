@@ -1,0 +1,17 @@
+//go:build !(linux && amd64)
+
+package clickhousetest
+
+import "errors"
+
+type engine struct{}
+
+func open() (*engine, error) {
+	return nil, errors.New("the engine is pinned for Linux on amd64 only")
+}
+
+func (*engine) close() error { return nil }
+
+func (*engine) run([]string, string, []byte, string, []string) ([]byte, error) { return nil, nil }
+
+func lock(string) (func(), error) { return nil, errors.ErrUnsupported }

