@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-//go:embed sqlite/*.sql
+//go:embed sqlite/*.sql clickhouse/*.sql
 var files embed.FS
 
 // Step is one file of statements.
@@ -26,6 +26,23 @@ type Step struct {
 
 // SQLite returns the steps that make a SQLite database, in order.
 func SQLite() ([]Step, error) { return steps(files, "sqlite") }
+
+// ClickHouse returns the steps that make a ClickHouse database, in order. With the name
+// of a cluster they are for all its servers, and the tables replicated.
+func ClickHouse(cluster string) ([]Step, error) {
+	out, err := steps(files, "clickhouse")
+	on, replicated := "", ""
+	if cluster != "" {
+		on, replicated = "ON CLUSTER `"+strings.NewReplacer("\\", "\\\\", "`", "\\`").Replace(cluster)+"`", "Replicated"
+	}
+	fill := strings.NewReplacer("{cluster}", on, "{replicated}", replicated)
+	for _, s := range out {
+		for i, text := range s.Statements {
+			s.Statements[i] = fill.Replace(text)
+		}
+	}
+	return out, err
+}
 
 // steps reads the steps in a folder. An error is one of the program, not of its
 // user.

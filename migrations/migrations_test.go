@@ -24,3 +24,32 @@ func TestStepsAreNumberedWithoutGaps(t *testing.T) {
 		t.Errorf("a gap gives %v", err)
 	}
 }
+
+func TestClickHouseOfOneServerAndOfACluster(t *testing.T) {
+	one, err := ClickHouse("")
+	many, err2 := ClickHouse("the `one`")
+	if err != nil || err2 != nil || len(one) == 0 || len(one) != len(many) {
+		t.Fatalf("%d and %d steps, %v, %v", len(one), len(many), err, err2)
+	}
+	tables := 0
+	for i := range one {
+		for j, text := range one[i].Statements {
+			if strings.ContainsAny(text, "`") || strings.Contains(text, "CLUSTER") || strings.Contains(text, "Replicated") || strings.Contains(text, "{cluster}") {
+				t.Errorf("on one server: %s", text)
+			}
+			on := many[i].Statements[j]
+			if !strings.Contains(on, " ON CLUSTER `the \\`one\\`` ") {
+				t.Errorf("on a cluster: %s", on)
+			}
+			if strings.HasPrefix(text, "CREATE TABLE") {
+				tables++
+				if !strings.Contains(on, "ENGINE = Replicated") {
+					t.Errorf("not replicated: %s", on)
+				}
+			}
+		}
+	}
+	if tables < 4 {
+		t.Errorf("%d tables", tables)
+	}
+}

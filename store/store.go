@@ -17,6 +17,10 @@
 //     on time once the ticks of its ten seconds have expired, a late one once the
 //     rows of ten seconds of its minute have.
 //
+// A SQLite file belongs to one process. A ClickHouse database is shared by many, each
+// of which writes scopes of its own; where two write one scope, say because one does
+// not know yet that it has lost it, the promises hold all the same.
+//
 // The rows are those of the aggregate package; what a key or a record is, the
 // store does not know. Key texts come as hashes.
 package store

@@ -136,11 +136,11 @@ func (s *Server) Exec(t testing.TB, text string) {
 // rows with tabs between columns.
 func (s *Server) Query(t testing.TB, text string) []string {
 	t.Helper()
-	var use []string
+	in := session{database: "default"}
 	if s.http != nil && !strings.HasPrefix(text, "DROP DATABASE") {
-		use = []string{"USE " + s.Database}
+		in.database = s.Database
 	}
-	out, err := s.engine.run(use, text, nil, "TabSeparated", []string{"USE default"})
+	out, err := s.engine.run(in, text, nil, "TabSeparated")
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}

@@ -20,6 +20,7 @@ type engine struct {
 	mu   sync.Mutex
 	dir  string
 	conn *unsafe.Pointer
+	set  session // of the connection
 }
 
 // chdb are the functions of the library.
@@ -77,7 +78,7 @@ func open() (*engine, error) {
 	if conn == nil || *conn == nil {
 		return nil, errors.Join(errors.New("the engine does not start"), os.RemoveAll(dir))
 	}
-	return &engine{dir: dir, conn: conn}, nil
+	return &engine{dir: dir, conn: conn, set: session{"default", map[string]string{}}}, nil
 }
 
 // close ends the engine and deletes what it kept.
@@ -89,29 +90,57 @@ func (e *engine) close() error {
 	return os.RemoveAll(e.dir)
 }
 
-// run runs queries one after the other, with nobody else's in between, and returns
-// the result of the one that answers. It has data if it is an insert of native blocks.
-// after are run whatever came of the others.
-func (e *engine) run(before []string, text string, data []byte, format string, after []string) ([]byte, error) {
+// run runs a query in a session as it asks for, with nobody else's in between. It has
+// data if it is an insert of native blocks.
+func (e *engine) run(in session, text string, data []byte, format string) ([]byte, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.conn == nil {
 		return nil, errors.New("the engine has ended")
 	}
-	defer func() {
-		for _, s := range after {
-			_, _ = e.query(s, format) // they put back what before set
-		}
-	}()
-	for _, s := range before {
-		if _, err := e.query(s, format); err != nil {
-			return nil, err
-		}
+	if err := e.change(in); err != nil {
+		return nil, err
 	}
 	if data != nil {
 		return nil, e.insert(text, data)
 	}
 	return e.query(text, format)
+}
+
+// change brings the session of the connection to another. Most queries want the one
+// that the query before had.
+func (e *engine) change(to session) error {
+	do := func(text string) error {
+		_, err := e.query(text, "Null")
+		return err
+	}
+	if to.database != e.set.database {
+		if err := do("USE " + quoted(to.database, '`')); err != nil {
+			return err
+		}
+		e.set.database = to.database
+	}
+	for name := range e.set.settings {
+		if _, kept := to.settings[name]; kept {
+			continue
+		}
+		if !strings.HasPrefix(name, "param_") {
+			if err := do("SET " + name + " = DEFAULT"); err != nil {
+				return err
+			}
+		}
+		delete(e.set.settings, name)
+	}
+	for name, value := range to.settings {
+		if was, same := e.set.settings[name]; same && was == value {
+			continue
+		}
+		if err := do("SET " + name + " = " + quoted(value, '\'')); err != nil {
+			return err
+		}
+		e.set.settings[name] = value
+	}
+	return nil
 }
 
 func (e *engine) query(text, format string) ([]byte, error) {

@@ -12,6 +12,6 @@ func open() (*engine, error) {
 
 func (*engine) close() error { return nil }
 
-func (*engine) run([]string, string, []byte, string, []string) ([]byte, error) { return nil, nil }
+func (*engine) run(session, string, []byte, string) ([]byte, error) { return nil, nil }
 
 func lock(string) (func(), error) { return nil, errors.ErrUnsupported }

@@ -2,11 +2,11 @@ package clickhousetest
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -25,10 +25,15 @@ import (
 type request struct {
 	statement string
 	data      []byte
-	database  string
-	settings  url.Values
+	in        session
 	revision  uint64 // of the blocks of the answer
 	compress  bool
+}
+
+// session is what a query depends on besides the tables.
+type session struct {
+	database string
+	settings map[string]string // with the parameters of the query
 }
 
 // notSettings are the parameters of requests that are no settings of the query.
@@ -57,8 +62,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		refuse(w, errPassword)
 		return
 	}
-	before, after := q.session()
-	out, err := s.engine.run(before, q.statement, q.data, "Native", after)
+	out, err := s.engine.run(q.in, q.statement, q.data, "Native")
 	if faulty {
 		fail(w, f)
 		return
@@ -91,7 +95,7 @@ func read(r *http.Request) (*request, error) {
 		return nil, exception{48, "neither Content-Encoding nor external tables are understood here. (NOT_IMPLEMENTED)"}
 	}
 	p := r.URL.Query()
-	q := &request{database: p.Get("database"), compress: p.Get("compress") == "1", settings: p}
+	q := &request{compress: p.Get("compress") == "1", in: session{cmp.Or(p.Get("database"), "default"), map[string]string{}}}
 	if v := p.Get("client_protocol_version"); v != "" {
 		if q.revision, err = strconv.ParseUint(v, 10, 64); err != nil {
 			return nil, err
@@ -109,24 +113,12 @@ func read(r *http.Request) (*request, error) {
 	} else {
 		q.data = body
 	}
-	for _, name := range notSettings {
-		q.settings.Del(name)
-	}
-	return q, nil
-}
-
-// session returns what sets up the session for the statement, and what puts it back.
-func (q *request) session() (before, after []string) {
-	if q.database != "" {
-		before, after = append(before, "USE "+quoted(q.database, '`')), append(after, "USE default")
-	}
-	for name, values := range q.settings {
-		before = append(before, fmt.Sprintf("SET %s = %s", name, quoted(values[0], '\'')))
-		if !strings.HasPrefix(name, "param_") {
-			after = append(after, fmt.Sprintf("SET %s = DEFAULT", name))
+	for name := range p {
+		if !slices.Contains(notSettings, name) {
+			q.in.settings[name] = p.Get(name)
 		}
 	}
-	return before, after
+	return q, nil
 }
 
 func quoted(s string, by byte) string {

@@ -1,0 +1,120 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+
+	ch "github.com/ClickHouse/clickhouse-go/v2"
+)
+
+// The errors of stores that are servers. All of them say what to do.
+var (
+	// ErrUnreachable is the error of a server that does not answer.
+	ErrUnreachable = errors.New("does not answer")
+	// ErrPassword is the error of a user or password that the server does not accept.
+	ErrPassword = errors.New("does not accept the user or the password")
+	// ErrNoDatabase is the error of a database that is not there.
+	ErrNoDatabase = errors.New("has no such database")
+	// ErrReadOnly is the error of a database that may not be written to.
+	ErrReadOnly = errors.New("cannot be written to")
+	// ErrFull is the error of a server without room.
+	ErrFull = errors.New("has no room left")
+	// ErrTakenOver is the error of a write that another process came before. It may be
+	// stored or not; written again, it is.
+	ErrTakenOver = errors.New("was taken over by another process")
+)
+
+// clickhouseErrors are what ClickHouse's error codes mean to us. The numbers are those
+// of its source, src/Common/ErrorCodes.cpp.
+var clickhouseErrors = map[int32]error{
+	516: ErrPassword, 193: ErrPassword, 192: ErrPassword, 194: ErrPassword, // AUTHENTICATION_FAILED, WRONG_PASSWORD, UNKNOWN_USER, REQUIRED_PASSWORD
+	81:  ErrNoDatabase,                                   // UNKNOWN_DATABASE
+	164: ErrReadOnly, 242: ErrReadOnly, 497: ErrReadOnly, // READONLY, TABLE_IS_READ_ONLY, ACCESS_DENIED
+	243: ErrFull,                                               // NOT_ENOUGH_SPACE
+	60:  ErrSchema, 16: ErrSchema, 47: ErrSchema, 8: ErrSchema, // UNKNOWN_TABLE, NO_SUCH_COLUMN_IN_TABLE, UNKNOWN_IDENTIFIER, THERE_IS_NO_COLUMN
+	53: ErrSchema, 20: ErrSchema, // TYPE_MISMATCH, NUMBER_OF_COLUMNS_DOESNT_MATCH
+}
+
+// clickhouseRemedies say what to do. None of them asks for a restart: the next write
+// finds out whether the cause is gone.
+var clickhouseRemedies = map[error]string{
+	ErrUnreachable: "check that it runs, and store.clickhouse.addr, protocol and tls; what was not stored will be written again",
+	ErrPassword:    "check store.clickhouse.username and password or password_file",
+	ErrNoDatabase:  "check store.clickhouse.database, or make it with auditor migrate up",
+	ErrReadOnly:    "give the user the right to read, insert and delete in the database, or end its read-only state; what was not stored will be written again",
+	ErrFull:        "make room on its disks, or shorten store.retention; what was not stored will be written again",
+	ErrSchema:      "run auditor migrate status with this version, then auditor migrate up if steps are missing",
+}
+
+// explain makes an error say what it is of, which one, and what to do. The texts of
+// ClickHouse may hold parts of a query, and these the names of routes and callers, but
+// neither keys nor the password.
+func (c *clickhouse) explain(doing string, err error) error {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, errClosed) {
+		return wrapNot(doing, c, err)
+	}
+	what := meaning(err)
+	switch remedy := clickhouseRemedies[what]; {
+	case what == nil:
+		return wrapNot(doing, c, err)
+	case errors.Is(err, what):
+		return fmt.Errorf("store: %s %s: %w: %s", doing, c, err, remedy)
+	default:
+		return fmt.Errorf("store: %s %s: it %w: %s (%w)", doing, c, what, remedy, short(err))
+	}
+}
+
+func wrapNot(doing string, c *clickhouse, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("store: %s %s: %w", doing, c, err)
+}
+
+// String names the database.
+func (c *clickhouse) String() string {
+	return fmt.Sprintf("ClickHouse database %s at %s", c.at.Database, strings.Join(c.at.Addr, ", "))
+}
+
+// meaning is the named error that an error stands for, nil if there is none.
+func meaning(err error) error {
+	for what := range clickhouseRemedies {
+		if errors.Is(err, what) {
+			return what
+		}
+	}
+	var e *ch.Exception
+	if errors.As(err, &e) {
+		return clickhouseErrors[e.Code]
+	}
+	var network net.Error
+	switch {
+	case errors.Is(err, ch.ErrAcquireConnTimeout), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
+		errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.As(err, &network):
+		return ErrUnreachable
+	}
+	return nil
+}
+
+// maxErrorText is how much of ClickHouse's text an error repeats.
+const maxErrorText = 300
+
+// shortened is an error with its text cut.
+type shortened struct{ error }
+
+func (s shortened) Error() string {
+	if text := s.error.Error(); len(text) > maxErrorText {
+		return text[:maxErrorText] + "…"
+	} else {
+		return text
+	}
+}
+
+func (s shortened) Unwrap() error { return s.error }
+
+func short(err error) error { return shortened{err} }

@@ -1,0 +1,188 @@
+package store
+
+import (
+	"context"
+
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/targetside/auditor/aggregate"
+)
+
+func questionFact(q *Question) *fact {
+	return &fact{
+		kind: kindQuestion, at: secondOf(q.Last), scope: q.Scope, dependency: q.Dependency, route: q.Route, keyHash: string(q.KeyHash[:]),
+		lot: uint32(q.Lot), last: q.Last.UnixNano(), first: q.First.UnixNano(), originator: q.Originator, peers: q.Peers,
+		arrivals: uint64(q.Arrivals), minor: uint64(q.Arrivals),
+	}
+}
+
+// secondOf is the second that a time is in.
+func secondOf(t time.Time) int64 { return floor(t.UnixNano(), int64(time.Second)) / int64(time.Second) }
+
+func splitFact(s splitID) *fact {
+	return &fact{kind: kindSplit, at: s.at, dependency: s.dependency}
+}
+
+func (t *clickhouseTables) question(q *Question) error {
+	t.questions = append(t.questions, *q)
+	return nil
+}
+
+func (t *clickhouseTables) split(dependency string, at int64) error {
+	t.splits[splitID{dependency, at}] = true
+	return nil
+}
+
+func (t *clickhouseTables) elsewhere(q *Question, within time.Duration) (bool, error) {
+	if t.drawn == nil {
+		var err error
+		if t.drawn, err = t.c.drawnElsewhere(t.ctx, t.w); err != nil {
+			return false, err
+		}
+	}
+	for i := range t.drawn {
+		if q.splits(&t.drawn[i], within) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// splits says that x is one question with q, of which another scope saw a part.
+func (q *Question) splits(x *Question, within time.Duration) bool {
+	return x.KeyHash == q.KeyHash && x.Dependency == q.Dependency && x.Route == q.Route && x.Lot == q.Lot && x.Scope != q.Scope &&
+		!x.Last.Before(q.First.Add(-within)) && !x.First.After(q.Last.Add(within)) && !x.Last.Equal(q.Last)
+}
+
+// drawnElsewhere are the questions of other scopes that those drawn of a write may be
+// parts of. It is not nil.
+func (c *clickhouse) drawnElsewhere(ctx context.Context, w *Write) ([]Question, error) {
+	from := int64(math.MaxInt64)
+	var hashes []string
+	for i := range w.Questions {
+		if q := &w.Questions[i]; q.Lot.Drawn() {
+			hashes = append(hashes, string(q.KeyHash[:]))
+			from = min(from, secondOf(q.First.Add(-w.Horizon)))
+		}
+	}
+	out := []Question{}
+	if len(hashes) == 0 {
+		return out, nil
+	}
+	err := c.asked(ctx, conditions("at >= "+strconv.FormatInt(from, 10), "scope <> "+literal(w.Scope), "key_hash IN ("+literals(hashes, literal)+")"), "",
+		func(q Question) { out = append(out, q) })
+	return out, err
+}
+
+// compareAgain compares the drawn questions of a write once more, now that it is
+// stored. Of two scopes that write parts of one question at the same time neither has
+// seen the other's before; after both have written at least one does.
+func (c *clickhouse) compareAgain(ctx context.Context, t *clickhouseTables) error {
+	if t.drawn == nil {
+		return nil
+	}
+	others, err := c.drawnElsewhere(ctx, t.w)
+	if err != nil {
+		return err
+	}
+	var missing []fact
+	for i := range t.w.Questions {
+		q := &t.w.Questions[i]
+		id := splitID{q.Dependency, floor(q.Last.Unix(), splitEvery)}
+		if !q.Lot.Drawn() || t.splits[id] {
+			continue
+		}
+		if slices.ContainsFunc(others, func(x Question) bool { return q.splits(&x, t.w.Horizon) }) {
+			t.splits[id] = true
+			missing = append(missing, *splitFact(id))
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return c.insert(ctx, missing)
+}
+
+// asked reads questions that have not expired. where is about columns of the sorting
+// key; rest is what comes after it in the query.
+func (c *clickhouse) asked(ctx context.Context, where, rest string, each func(Question)) error {
+	var q Question
+	var hash string
+	var lot, arrivals uint32
+	var first, last int64
+	return c.query(ctx, "SELECT key_hash, lot, scope, dependency, route, originator, peers, first, last, toUInt32(arrivals) FROM facts FINAL "+
+		"PREWHERE kind = 'question' AND at >= "+questionsGone+" AND "+where+" "+rest,
+		[]any{&hash, &lot, &q.Scope, &q.Dependency, &q.Route, &q.Originator, &q.Peers, &first, &last, &arrivals}, func() error {
+			out := q
+			copy(out.KeyHash[:], hash)
+			out.Lot, out.Arrivals = aggregate.Lot(lot), arrivals
+			out.First, out.Last = time.Unix(0, first).UTC(), time.Unix(0, last).UTC()
+			out.Peers = slices.Clone(q.Peers)
+			each(out)
+			return nil
+		})
+}
+
+// questionsGone is, in SQL, the second before which questions have expired.
+var questionsGone = fmt.Sprintf("(SELECT max(version) FROM facts WHERE kind = 'gone' AND at = 0 AND late = %d)", goneQuestions)
+
+// Questions implements Store.
+func (c *clickhouse) Questions(ctx context.Context, keyHash [16]byte, limit int) (out []Question, err error) {
+	if err := c.ready(ctx); err != nil {
+		return nil, c.explain("read", err)
+	}
+	err = c.asked(ctx, "key_hash = "+literal(string(keyHash[:])), fmt.Sprintf("ORDER BY last DESC, first DESC, scope, dependency, route, lot LIMIT %d", max(limit, 0)),
+		func(q Question) { out = append(out, q) })
+	return out, c.explain("read", err)
+}
+
+// WorstQuestions implements Store.
+func (c *clickhouse) WorstQuestions(ctx context.Context, q QuestionQuery) (out []Question, err error) {
+	if err := c.ready(ctx); err != nil {
+		return nil, c.explain("read", err)
+	}
+	from, to := q.From.UnixNano(), q.To.UnixNano()
+	within := fmt.Sprintf("at >= %d AND at <= %d AND last >= %d AND last < %d", secondOf(q.From), secondOf(q.To), from, to)
+	var looked uint64
+	err = c.query(ctx, "SELECT count() FROM (SELECT 1 FROM facts FINAL PREWHERE kind = 'question' AND at >= "+questionsGone+" AND "+within+
+		fmt.Sprintf(" LIMIT %d)", q.Among+1), []any{&looked}, func() error { return nil })
+	if err != nil {
+		return nil, c.explain("read", err)
+	}
+	if looked > uint64(q.Among) {
+		return nil, q.tooMany()
+	}
+	// The originator is not of the key: a question may have been seen in part before.
+	where, also := within, always
+	if q.Dependency != "" {
+		where += " AND dependency = " + literal(q.Dependency)
+	}
+	if q.Route != "" {
+		where += " AND route = " + literal(q.Route)
+	}
+	if q.Originator != "" {
+		also = "originator = " + literal(q.Originator)
+	}
+	err = c.asked(ctx, where, fmt.Sprintf("WHERE %s ORDER BY arrivals DESC, last, key_hash, scope, dependency, route, lot LIMIT %d", also, max(q.Limit, 0)),
+		func(x Question) { out = append(out, x) })
+	slices.SortFunc(out, worse)
+	return out, c.explain("read", err)
+}
+
+// Splits implements Store.
+func (c *clickhouse) Splits(ctx context.Context, from, to int64) (out []string, err error) {
+	if err := c.ready(ctx); err != nil {
+		return nil, c.explain("read", err)
+	}
+	var dependency string
+	err = c.query(ctx, fmt.Sprintf("SELECT DISTINCT dependency FROM facts WHERE kind = 'split' AND at >= %d AND at < %d AND at >= %s - %d ORDER BY dependency",
+		floor(from, splitEvery), to, questionsGone, splitEvery), []any{&dependency}, func() error {
+		out = append(out, dependency)
+		return nil
+	})
+	return out, c.explain("read", err)
+}

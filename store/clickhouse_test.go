@@ -1,0 +1,345 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/targetside/auditor/store"
+	"github.com/targetside/auditor/store/clickhousetest"
+	"github.com/targetside/auditor/store/storetest"
+)
+
+// clickhouseAt is how to reach a server of a test.
+func clickhouseAt(s *clickhousetest.Server) store.ClickHouse {
+	return store.ClickHouse{Addr: []string{s.Addr}, Database: s.Database, User: clickhousetest.User, HTTP: true, Compression: "lz4", Connections: 4}
+}
+
+// openClickHouse opens a store in an empty database.
+func openClickHouse(t *testing.T, s *clickhousetest.Server) store.Store {
+	t.Helper()
+	if err := store.MigrateClickHouse(t.Context(), clickhouseAt(s), nil); err != nil {
+		t.Fatal(err)
+	}
+	c, err := store.OpenClickHouse(t.Context(), clickhouseAt(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func TestClickHouse(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) store.Store { return openClickHouse(t, clickhousetest.Start(t)) })
+}
+
+// seen is everything that a store returns of ticks and what is made of them, and of
+// what was counted.
+func seen(t *testing.T, s store.Store) []string {
+	t.Helper()
+	var out []string
+	for _, resolution := range []store.Resolution{store.Tick, store.TenSeconds, store.Minute, store.Hour} {
+		rows, err := s.Rows(t.Context(), store.Query{Resolution: resolution, From: 0, To: 2 * benchBase, Limit: 1 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range rows {
+			out = append(out, fmt.Sprintf("%d s at %d of %s %s %s late %d: r%d v%d open %t %x",
+				resolution, r.At, r.Scope, r.Route, r.Name, r.LateBlock, r.Rules, r.Version, r.Open, r.Counts.Append(nil)))
+		}
+	}
+	counted, err := s.Counted(t.Context(), "p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed, err := s.Closed(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(out, fmt.Sprint(counted, closed))
+}
+
+func same(t *testing.T, what string, got, want store.Store) {
+	t.Helper()
+	if g, w := seen(t, got), seen(t, want); !slices.Equal(g, w) {
+		t.Errorf("%s: there is\n%s\nwant\n%s", what, strings.Join(g, "\n"), strings.Join(w, "\n"))
+	}
+}
+
+// randomWrite is one of some series, some of them late, that closes ticks now and
+// then.
+func randomWrite(r *rand.Rand, at int64, rules uint32) *store.Write {
+	w := &store.Write{Scope: "s", Rules: rules, Closed: at - 3, Counted: []store.Range{{Partition: "p", From: at - benchBase, To: at - benchBase + 1 + r.Int64N(3)}}}
+	for i := range 1 + r.IntN(4) {
+		x := tick(at-r.Int64N(4), fmt.Sprint(r.IntN(3)))
+		x.Version, x.Rules = uint64(1+r.IntN(100)), rules
+		if i > 2 {
+			x.LateBlock = r.Int64N(3)
+			x.At -= r.Int64N(100)
+		}
+		if !slices.ContainsFunc(w.Rows, func(o store.Row) bool { return o.At == x.At && o.Name == x.Name && o.LateBlock == x.LateBlock }) {
+			w.Rows = append(w.Rows, x)
+		}
+	}
+	return w
+}
+
+// Whatever answer is lost and whatever statement fails, a write that is made again
+// until it is acknowledged is there once, and one that is not acknowledged is there
+// whole or not at all.
+func TestClickHouseAfterFailures(t *testing.T) {
+	server := clickhousetest.Start(t)
+	s, want := openClickHouse(t, server), store.NewMemory()
+	r := rand.New(rand.NewPCG(1, 91))
+	failed := 0
+	for at := int64(benchBase); at < benchBase+70; at++ {
+		w := randomWrite(r, at, 1)
+		if r.IntN(2) == 0 {
+			server.Fail(clickhousetest.Fault{Of: []string{"INSERT INTO facts", "FROM facts", ""}[r.IntN(3)], Done: r.IntN(2) == 0})
+		}
+		before := seen(t, want)
+		if err := want.Write(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+		for tries := 0; s.Write(t.Context(), w) != nil; tries++ {
+			failed++
+			if tries == 5 {
+				t.Fatal("it goes on failing")
+			}
+			if g := seen(t, s); at%7 == 0 && !slices.Equal(g, before) && !slices.Equal(g, seen(t, want)) {
+				t.Fatalf("a write that failed is there in part:\n%s", strings.Join(g, "\n"))
+			}
+		}
+	}
+	if failed < 10 {
+		t.Errorf("%d writes failed", failed)
+	}
+	same(t, "after failures", s, want)
+}
+
+// Two processes write one scope, the second under the same rules or newer ones, and
+// one comes in the middle of the other's write: before it stores anything, or between
+// storing and looking whether it may acknowledge.
+func TestClickHouseOfTwoOwners(t *testing.T) {
+	for _, rules := range []uint32{1, 2} {
+		for _, moment := range []string{"INSERT INTO facts", "kind IN ('claim') AND"} {
+			server := clickhousetest.Start(t)
+			a, b, want := openClickHouse(t, server), openClickHouse(t, server), store.NewMemory()
+			r := rand.New(rand.NewPCG(uint64(rules), 92))
+			write := func(s store.Store, w *store.Write) {
+				t.Helper()
+				if err := s.Write(t.Context(), w); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for at := int64(benchBase); at < benchBase+40; at++ {
+				w := randomWrite(r, at, 1)
+				write(want, w)
+				write(a, w)
+			}
+			same(t, "of one owner", b, want)
+			for at := int64(benchBase + 40); at < benchBase+52; at++ {
+				old, next := randomWrite(r, at, 1), randomWrite(r, at, rules)
+				ran := false
+				server.Before(moment, func() { ran = true; write(b, next) })
+				write(a, old)
+				if !ran {
+					t.Fatal("the other did not come in between")
+				}
+				// The first was there before the second came, or not, and is made again.
+				if moment != "INSERT INTO facts" {
+					write(want, old)
+				}
+				write(want, next)
+				write(want, old)
+			}
+			same(t, fmt.Sprintf("under rules %d, in the middle of %q", rules, moment), a, want)
+		}
+	}
+}
+
+// A write is one part of one table, and so visible as a whole.
+func TestClickHouseWritesOnePart(t *testing.T) {
+	server := clickhousetest.Start(t)
+	s := openClickHouse(t, server)
+	if err := s.Write(t.Context(), &store.Write{Scope: "s", Rules: 1, Closed: 1}); err != nil { // it claims the scope
+		t.Fatal(err)
+	}
+	server.Exec(t, "SYSTEM STOP MERGES "+server.Database+".facts")
+	parts := func() (n int) {
+		_, _ = fmt.Sscan(server.Query(t, "SELECT count() FROM system.parts WHERE database = currentDatabase() AND table = 'facts' AND active")[0], &n)
+		return n
+	}
+	before := parts()
+	rows := wide(benchBase, 500)
+	for i := range 9 {
+		rows = append(rows, shifted(wide(benchBase, 500), benchBase+int64(i+1))...)
+	}
+	w := &store.Write{Scope: "s", Rules: 1, Rows: rows, Closed: benchBase + 3600, Counted: []store.Range{{Partition: "p", From: 0, To: 9}}}
+	if err := s.Write(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	if after := parts(); before == 0 || after != before+1 {
+		t.Errorf("a write of %d rows with all roll-ups makes %d parts of %d", len(rows), after, before)
+	}
+	server.Exec(t, "SYSTEM START MERGES "+server.Database+".facts")
+}
+
+func TestClickHouseErrorsAreNamed(t *testing.T) {
+	server := clickhousetest.Start(t)
+	s := openClickHouse(t, server)
+	w := tickWrite(benchBase, 3)
+	check := func(what string, want error, remedy string, err error) {
+		t.Helper()
+		if !errors.Is(err, want) || !strings.Contains(err.Error(), remedy) || !strings.Contains(err.Error(), server.Database) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for code, want := range map[int]error{
+		164: store.ErrReadOnly, 242: store.ErrReadOnly, 243: store.ErrFull, 16: store.ErrSchema, 60: store.ErrSchema, 81: store.ErrNoDatabase, 516: store.ErrPassword,
+	} {
+		server.Fail(clickhousetest.Fault{Of: "INSERT INTO facts", Code: code, Message: "no"})
+		check(fmt.Sprint("code ", code), want, "", s.Write(t.Context(), w))
+		server.Fail(clickhousetest.Fault{Of: "INSERT INTO checks", Code: code, Message: "no"})
+		check(fmt.Sprint("a check with code ", code), want, "", s.Check(t.Context()))
+	}
+	up := server.Down()
+	check("down", store.ErrUnreachable, "store.clickhouse.addr", s.Write(t.Context(), w))
+	check("down", store.ErrUnreachable, "store.clickhouse.addr", s.Check(t.Context()))
+	_, err := store.OpenClickHouse(t.Context(), clickhouseAt(server))
+	check("opening what is down", store.ErrUnreachable, "store.clickhouse.addr", err)
+	up()
+	if err := errors.Join(s.Write(t.Context(), w), s.Check(t.Context())); err != nil {
+		t.Errorf("it is up again: %v", err)
+	}
+	server.SetPassword("right")
+	wrong := clickhouseAt(server)
+	wrong.Password = "hunter2"
+	_, err = store.OpenClickHouse(t.Context(), wrong)
+	check("a wrong password", store.ErrPassword, "password_file", err)
+	server.SetPassword("")
+	nowhere := clickhouseAt(server)
+	nowhere.Database = server.Database + "_not"
+	_, err = store.OpenClickHouse(t.Context(), nowhere)
+	check("an unknown database", store.ErrNoDatabase, "auditor migrate up", err)
+}
+
+func TestClickHouseMigrations(t *testing.T) {
+	server := clickhousetest.Start(t)
+	at := clickhouseAt(server)
+	at.Database += "_made"
+	t.Cleanup(func() { server.Exec(t, "DROP DATABASE IF EXISTS "+at.Database+" SYNC") })
+	done := func() (n int) {
+		t.Helper()
+		steps, err := store.ClickHouseSteps(t.Context(), at)
+		if err != nil || len(steps) < 3 {
+			t.Fatalf("%d steps, %v", len(steps), err)
+		}
+		for _, s := range steps {
+			if s.Done {
+				n++
+			}
+		}
+		return n
+	}
+	if n := done(); n != 0 {
+		t.Errorf("%d steps were run where there is no database", n)
+	}
+	var began []string
+	migrate := func() error {
+		began = nil
+		return store.MigrateClickHouse(t.Context(), at, func(step string) { began = append(began, step) })
+	}
+	if err := migrate(); err != nil || len(began) != done() || began[0] != "001_migrations.sql" {
+		t.Fatalf("%q, %v", began, err)
+	}
+	if err := migrate(); err != nil || began != nil {
+		t.Errorf("a second time it runs %q, %v", began, err)
+	}
+	// One that ended in the middle is run whole.
+	exec := func(text string) { server.Exec(t, strings.ReplaceAll(text, "DB.", at.Database+".")) }
+	exec("DELETE FROM DB.migrations WHERE number > 1")
+	if _, err := store.OpenClickHouse(t.Context(), at); !errors.Is(err, store.ErrSchema) || !strings.Contains(err.Error(), "002_facts.sql") || !strings.Contains(err.Error(), "auditor migrate up") {
+		t.Errorf("a database that lacks steps gives %v", err)
+	}
+	// Another run comes between this one's word that it runs and its look for others.
+	server.Before("HAVING max(ended)", func() { exec("INSERT INTO DB.migration_runs (token, ended) VALUES ('other', 0)") })
+	if err := migrate(); !errors.Is(err, store.ErrMigrating) || began != nil || done() != 1 {
+		t.Errorf("beside another run it runs %q, %v", began, err)
+	}
+	exec("INSERT INTO DB.migration_runs (token, ended, at) VALUES ('other', 1, now64(3)), ('killed', 0, now64(3) - INTERVAL 11 MINUTE)")
+	if err := migrate(); err != nil || len(began) != done()-1 {
+		t.Errorf("after the other has ended it runs %q, %v", began, err)
+	}
+	s, err := store.OpenClickHouse(t.Context(), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = s.Close()
+	for what, texts := range map[string][2]string{
+		"a later version's step":  {"INSERT INTO DB.migrations (number, name) VALUES (99, '099_later.sql')", "DELETE FROM DB.migrations WHERE number = 99"},
+		"another type":            {"ALTER TABLE DB.facts MODIFY COLUMN rules UInt64", "ALTER TABLE DB.facts MODIFY COLUMN rules UInt32"},
+		"a lost column":           {"ALTER TABLE DB.facts DROP COLUMN peers", "ALTER TABLE DB.facts ADD COLUMN peers Array(LowCardinality(String))"},
+		"a table with partitions": {"RENAME TABLE DB.facts TO DB.aside", "DROP TABLE DB.facts"},
+	} {
+		exec(texts[0])
+		if strings.Contains(what, "partitions") {
+			exec("CREATE TABLE DB.facts AS DB.aside ENGINE = ReplacingMergeTree(ver, deleted) PARTITION BY kind PRIMARY KEY (kind, at, scope) ORDER BY (kind, at, scope, family, dependency, route, name, wide, late, key_hash, lot, last)")
+		}
+		if _, err := store.OpenClickHouse(t.Context(), at); !errors.Is(err, store.ErrSchema) || !strings.Contains(err.Error(), at.Database) {
+			t.Errorf("%s gives %v", what, err)
+		}
+		exec(texts[1])
+		if strings.Contains(what, "partitions") {
+			exec("RENAME TABLE DB.aside TO DB.facts")
+		}
+	}
+	if _, err = store.OpenClickHouse(t.Context(), at); err != nil {
+		t.Errorf("put back, it gives %v", err)
+	}
+}
+
+// What has expired is deleted an hour later, and so are claims that nobody holds.
+func TestClickHouseDeletes(t *testing.T) {
+	server := clickhousetest.Start(t)
+	a, b := openClickHouse(t, server), openClickHouse(t, server)
+	for at := int64(benchBase); at < benchBase+3600; at += 300 {
+		if err := a.Write(t.Context(), tickWrite(at, 2)); err != nil {
+			t.Fatal(err)
+		}
+		a, b = b, a
+	}
+	if err := a.Write(t.Context(), &store.Write{Scope: "s", Rules: 1, Closed: benchBase + 7200}); err != nil {
+		t.Fatal(err)
+	}
+	count := func(of string) string {
+		return server.Query(t, "SELECT count(), uniqExact(at) FROM facts WHERE "+of)[0]
+	}
+	expire := func(after int64) {
+		t.Helper()
+		if err := a.Expire(t.Context(), time.Unix(benchBase+after, 0), map[store.Resolution]time.Duration{store.Tick: 2 * time.Hour, store.TenSeconds: 24 * time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	claims := count("kind = 'claim'")
+	expire(3*3600 - 10)
+	if n := count("kind = 'tick'"); n != "24\t12" || claims == "1\t1" || count("kind = 'claim'") != "1\t1" {
+		t.Errorf("there are %s ticks, and %s claims of %s", n, count("kind = 'claim'"), claims)
+	}
+	rows, err := a.Rows(t.Context(), store.Query{Resolution: store.Tick, From: benchBase, To: benchBase + 3600, Limit: 100})
+	if err != nil || len(rows) != 0 {
+		t.Errorf("%d rows that have expired are returned, %v", len(rows), err)
+	}
+	expire(3*3600 + 1700) // it has just deleted
+	if n := count("kind = 'tick'"); n != "24\t12" {
+		t.Errorf("there are %s ticks half an hour later", n)
+	}
+	expire(4*3600 + 600)
+	if n, longer := count("kind = 'tick'"), count("kind = 'ten_seconds'"); n != "0\t0" || longer != "24\t12" {
+		t.Errorf("there are %s ticks and %s of ten seconds an hour later", n, longer)
+	}
+}
