@@ -305,9 +305,20 @@ type ClickHouse struct {
 	PasswordFile string `yaml:"password_file" kind:"path"`
 	// TLS turns TLS on. Default: none.
 	TLS *ClientTLS `yaml:"tls"`
+	// Protocol is native or http. Default native.
+	Protocol string `yaml:"protocol"`
+	// Compression of what goes over the network: lz4, zstd or none. Default lz4.
+	Compression string `yaml:"compression"`
+	// Connections is how many are open at most, at least 1. Default 8.
+	Connections int `yaml:"connections"`
+	// Cluster is the name of the cluster whose servers hold replicas of the tables.
+	// Default: none, one server.
+	Cluster string `yaml:"cluster"`
 }
 
-func (c *ClickHouse) setDefaults() { c.Database, c.Username = "auditor", "default" }
+func (c *ClickHouse) setDefaults() {
+	c.Database, c.Username, c.Protocol, c.Compression, c.Connections = "auditor", "default", "native", "lz4", 8
+}
 
 // API is the daemon's listener.
 type API struct {

@@ -300,6 +300,11 @@ func (c *Config) checkStore(k *checks) {
 		}
 		k.password(at, ch.Password, ch.PasswordFile)
 		k.clientTLS(at+".tls", ch.TLS)
+		k.oneOf(at+".protocol", ch.Protocol, "native", "http")
+		k.oneOf(at+".compression", ch.Compression, "lz4", "zstd", "none")
+		if ch.Connections < 1 {
+			k.add(at+".connections", "found %d: want at least 1", ch.Connections)
+		}
 	}
 	k.oneOf("store.questions", s.Questions, "none", "repeated", "all")
 	for _, r := range sortedKeys(s.Retention) {

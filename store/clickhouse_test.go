@@ -210,15 +210,15 @@ func TestClickHouseErrorsAreNamed(t *testing.T) {
 	up := server.Down()
 	check("down", store.ErrUnreachable, "store.clickhouse.addr", s.Write(t.Context(), w))
 	check("down", store.ErrUnreachable, "store.clickhouse.addr", s.Check(t.Context()))
-	_, err := store.OpenClickHouse(t.Context(), clickhouseAt(server))
+	wrong := clickhouseAt(server)
+	wrong.Password = "hunter2"
+	_, err := store.OpenClickHouse(t.Context(), wrong)
 	check("opening what is down", store.ErrUnreachable, "store.clickhouse.addr", err)
 	up()
 	if err := errors.Join(s.Write(t.Context(), w), s.Check(t.Context())); err != nil {
 		t.Errorf("it is up again: %v", err)
 	}
 	server.SetPassword("right")
-	wrong := clickhouseAt(server)
-	wrong.Password = "hunter2"
 	_, err = store.OpenClickHouse(t.Context(), wrong)
 	check("a wrong password", store.ErrPassword, "password_file", err)
 	server.SetPassword("")
@@ -341,5 +341,75 @@ func TestClickHouseDeletes(t *testing.T) {
 	expire(4*3600 + 600)
 	if n, longer := count("kind = 'tick'"), count("kind = 'ten_seconds'"); n != "0\t0" || longer != "24\t12" {
 		t.Errorf("there are %s ticks and %s of ten seconds an hour later", n, longer)
+	}
+}
+
+// The views say what the program itself reads, also where two scopes and late records
+// are, and where older rules left rows in the database that newer ones replaced.
+func TestClickHouseViews(t *testing.T) {
+	server := clickhousetest.Start(t)
+	s := openClickHouse(t, server)
+	write := func(scope string, rules uint32, closed int64, rows ...store.Row) {
+		t.Helper()
+		for i := range rows {
+			rows[i].Scope, rows[i].Rules = scope, rules
+		}
+		if err := s.Write(t.Context(), &store.Write{Scope: scope, Rules: rules, Closed: closed, Rows: rows}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, scope := range []string{"a", "b"} {
+		for at := int64(benchBase); at < benchBase+130; at += 5 {
+			rows := shifted(wide(benchBase, 2), at)
+			rows[1].LateBlock = 7
+			write(scope, 1, at, rows...)
+		}
+		write(scope, 1, benchBase+125)
+	}
+	// A process that does not know of new rules leaves a row behind.
+	write("a", 2, benchBase+60, shifted(wide(benchBase, 1), benchBase+61)...)
+	write("a", 2, benchBase+125)
+	server.Exec(t, fmt.Sprintf("INSERT INTO facts (kind, at, scope, dependency, route, name, late, rules, arrivals, major, minor) VALUES ('tick', %d, 'a', 'seats', 'GET /gone', 'x', -1, 1, 99, 1, 2)", benchBase+70))
+
+	for resolution, name := range map[store.Resolution]string{store.Tick: "tick", store.TenSeconds: "ten_seconds", store.Minute: "minute"} {
+		var want []string
+		sums := map[string][4]uint64{}
+		for family, called := range []string{"originator", "peer"} {
+			rows, err := s.Rows(t.Context(), store.Query{Family: store.Family(family), Resolution: resolution, From: benchBase, To: benchBase + 120, Dependency: "seats", Limit: 1 << 20})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range rows {
+				n := fmt.Sprintf("%d\t%s\t%s\t%s", r.At, r.Route, called, r.Name)
+				x, c := sums[n], r.Counts.Totals()
+				sums[n] = [4]uint64{x[0] + c.Arrivals, x[1] + c.Verified, x[2] + c.Unattributable.Total, x[3] + c.Originals}
+			}
+		}
+		for n, x := range sums {
+			want = append(want, fmt.Sprintf("%s\t%d\t%d\t%d\t%d\t%d", n, x[0], x[1], x[2], x[3], x[1]-x[3]))
+		}
+		slices.Sort(want)
+		got := server.Query(t, fmt.Sprintf("SELECT toUnixTimestamp(time), route, family, name, arrivals, verified, unattributable, originals, repeats "+
+			"FROM figures(resolution = '%s', from = %d, to = %d, dependency = 'seats')", name, benchBase, benchBase+120))
+		slices.Sort(got)
+		if len(got) == 0 || !slices.Equal(got, want) {
+			t.Errorf("%s: there is\n%s\nwant\n%s", name, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+	if got := server.Query(t, "SELECT scope, closed FROM scopes ORDER BY scope"); !slices.Equal(got, []string{fmt.Sprintf("a\t%d", benchBase+125), fmt.Sprintf("b\t%d", benchBase+125)}) {
+		t.Errorf("closed are %q", got)
+	}
+	at := func(seconds int64) time.Time { return time.Unix(benchBase+seconds, 500) }
+	q := store.Question{KeyHash: [16]byte{1, 2}, Lot: 1 << 31, Scope: "a", Dependency: "seats", Route: "GET /0", Originator: "web", Peers: []string{"p"}, First: at(1), Last: at(9), Arrivals: 3}
+	part := q
+	part.Arrivals, part.First = 2, at(5)
+	for _, x := range []store.Question{q, part} {
+		if err := s.Write(t.Context(), &store.Write{Scope: "a", Rules: 2, Questions: []store.Question{x}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := server.Query(t, fmt.Sprintf("SELECT key_hash, scope, route, originator, peers, arrivals, toUnixTimestamp64Nano(last_arrival) FROM questions(from = %d, to = %d, dependency = 'seats')", benchBase, benchBase+10))
+	if want := []string{fmt.Sprintf("0102%028d\ta\tGET /0\tweb\t['p']\t3\t%d", 0, at(9).UnixNano())}; !slices.Equal(got, want) {
+		t.Errorf("questions are %q, want %q", got, want)
 	}
 }

@@ -51,6 +51,11 @@ func check(ctx context.Context, p *program, args []string) (int, error) {
 	if _, err := l.pipelineConfig(p.now()); err != nil {
 		return exitFailed, err
 	}
+	if l.Store.ClickHouse != nil {
+		if _, err := l.clickhouse(); err != nil {
+			return exitFailed, err
+		}
+	}
 	c := &checker{loaded: l}
 	c.identity()
 	c.memory()

@@ -11,6 +11,7 @@
 //	auditor check [--config auditor.yaml]
 //	auditor plan [--output json|text] FILE
 //	auditor lab list|run NAME|compare NAME
+//	auditor migrate up|status|dry-run --config auditor.yaml
 //	auditor key new|mint|verify
 //	auditor version
 //
@@ -71,6 +72,7 @@ func subcommands() []subcommand {
 		{"check", "validate a configuration and print what is in force", check, 0},
 		{"plan", "work out what a retry policy can cost", planCommand, 0},
 		{"run", "count what sources bring, as it comes", runCommand, 3 * stopTime},
+		{"migrate", "make and change the tables of a ClickHouse store", migrate, 0},
 		{"demo", "run everything on this machine, with traffic of its own", demoCommand, 4 * stopTime},
 		{"lab", "play retry storms in virtual time, with the truth known", labCommand, 0},
 		{"key", "make, mint and verify question keys", key, 0},

@@ -157,10 +157,7 @@ func newDaemon(ctx context.Context, l *loaded, read func() (*loaded, error), log
 			d.close()
 		}
 	}()
-	if l.Store.ClickHouse != nil {
-		return nil, errors.New("store.clickhouse: this version keeps rows in SQLite only: set store.sqlite")
-	}
-	if d.store, err = store.OpenSQLite(ctx, l.Store.SQLite); err != nil {
+	if d.store, err = l.openStore(ctx); err != nil {
 		return nil, err
 	}
 	d.watch = &storeWatch{store: d.store, log: log}

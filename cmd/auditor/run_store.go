@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,6 +16,41 @@ import (
 // resolutions are those of rows at rest, by the names that store.retention has for
 // them.
 var resolutions = map[string]store.Resolution{"1s": store.Tick, "10s": store.TenSeconds, "1m": store.Minute, "1h": store.Hour}
+
+// openStore opens the store that the configuration names.
+func (l *loaded) openStore(ctx context.Context) (store.Store, error) {
+	if l.Store.ClickHouse == nil {
+		return store.OpenSQLite(ctx, l.Store.SQLite)
+	}
+	at, err := l.clickhouse()
+	if err != nil {
+		return nil, err
+	}
+	return store.OpenClickHouse(ctx, at)
+}
+
+// clickhouse is how to reach the database that the configuration names.
+func (l *loaded) clickhouse() (store.ClickHouse, error) {
+	c := l.Store.ClickHouse
+	at := store.ClickHouse{
+		Addr: c.Addr, Database: c.Database, User: c.Username, Password: string(c.Password.Bytes()),
+		HTTP: c.Protocol == "http", Compression: c.Compression, Connections: c.Connections, Cluster: c.Cluster,
+	}
+	if c.PasswordFile != "" {
+		b, err := os.ReadFile(c.PasswordFile)
+		if err != nil {
+			return at, fmt.Errorf("store.clickhouse.password_file: %w", err)
+		}
+		at.Password = strings.TrimRight(string(b), "\r\n")
+	}
+	if c.TLS != nil {
+		var err error
+		if at.TLS, err = clientTLS(c.TLS); err != nil {
+			return at, fmt.Errorf("store.clickhouse.%w", err)
+		}
+	}
+	return at, nil
+}
 
 // rowWriter gives the pipeline's rows to the store, and knows how long that took.
 type rowWriter struct {
