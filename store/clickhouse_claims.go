@@ -16,8 +16,9 @@ import (
 // numbered; one is held by the process that alone made the highest.
 //
 // What a process that has lost its claim still writes, say because it was held up on
-// the way, is either a row that may come at any time, or loses against the row of the
-// later claim.
+// the way, is either a tick's row, which may come at any time, or loses against what is
+// written under the later claim. Ticks' rows say under which claim they were written:
+// see replaces.
 
 // known is what facts say of scopes.
 type known struct {
@@ -128,17 +129,6 @@ func (s *state) decode(text []byte) error {
 		s.eras = append(s.eras, &era{e.Rules, e.Starts, e.Closed, e.Top})
 	}
 	return nil
-}
-
-// clone is a copy that shares nothing.
-func (s *state) clone() *state {
-	own := *s
-	own.eras = nil
-	for _, e := range s.eras {
-		x := *e
-		own.eras = append(own.eras, &x)
-	}
-	return &own
 }
 
 // know reads what facts say of the scopes that a condition in SQL is true of.

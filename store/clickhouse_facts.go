@@ -47,7 +47,7 @@ type fact struct {
 	originator                  string
 	first                       int64
 	peers                       []string
-	major, minor                uint64
+	claim, major, minor         uint64
 	deleted                     bool
 }
 
@@ -79,7 +79,7 @@ var factColumns = []ch.ColumnNameAndType{
 	{Name: "open", Type: "Bool"}, {Name: "arrivals", Type: "UInt64"}, {Name: "verified", Type: "UInt64"}, {Name: "claimed", Type: "UInt64"},
 	{Name: "unattributable", Type: "UInt64"}, {Name: "originals", Type: "UInt64"}, {Name: "counts", Type: "String"},
 	{Name: "originator", Type: "LowCardinality(String)"}, {Name: "first", Type: "Int64"}, {Name: "peers", Type: "Array(LowCardinality(String))"},
-	{Name: "major", Type: "UInt64"}, {Name: "minor", Type: "UInt64"}, {Name: "deleted", Type: "UInt8"},
+	{Name: "claim", Type: "UInt64"}, {Name: "major", Type: "UInt64"}, {Name: "minor", Type: "UInt64"}, {Name: "deleted", Type: "UInt8"},
 }
 
 // columns are facts by column, as a block has them. What it is filled with must not
@@ -92,7 +92,7 @@ type columns struct {
 	wide, open                                                  []bool
 	lot, rules                                                  []uint32
 	version, arrivals, verified, claimed                        []uint64
-	unattributable, originals, major, minor                     []uint64
+	unattributable, originals, claim, major, minor              []uint64
 	peers                                                       [][]string
 	deleted                                                     []uint8
 }
@@ -107,7 +107,7 @@ func (b *columns) add(f *fact) {
 	b.arrivals, b.verified, b.claimed = append(b.arrivals, f.arrivals), append(b.verified, f.verified), append(b.claimed, f.claimed)
 	b.unattributable, b.originals = append(b.unattributable, f.unattributable), append(b.originals, f.originals)
 	b.originator, b.first, b.peers = append(b.originator, f.originator), append(b.first, f.first), append(b.peers, f.peers)
-	b.major, b.minor = append(b.major, f.major), append(b.minor, f.minor)
+	b.claim, b.major, b.minor = append(b.claim, f.claim), append(b.major, f.major), append(b.minor, f.minor)
 	deleted := uint8(0)
 	if f.deleted {
 		deleted = 1
@@ -118,7 +118,7 @@ func (b *columns) add(f *fact) {
 func (b *columns) all() []any {
 	return []any{
 		b.kind, b.at, b.scope, b.family, b.dependency, b.route, b.name, b.wide, b.late, b.keyHash, b.lot, b.last, b.series, b.rules, b.version,
-		b.open, b.arrivals, b.verified, b.claimed, b.unattributable, b.originals, b.counts, b.originator, b.first, b.peers, b.major, b.minor, b.deleted,
+		b.open, b.arrivals, b.verified, b.claimed, b.unattributable, b.originals, b.counts, b.originator, b.first, b.peers, b.claim, b.major, b.minor, b.deleted,
 	}
 }
 

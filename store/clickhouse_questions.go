@@ -52,12 +52,6 @@ func (t *clickhouseTables) elsewhere(q *Question, within time.Duration) (bool, e
 	return false, nil
 }
 
-// splits says that x is one question with q, of which another scope saw a part.
-func (q *Question) splits(x *Question, within time.Duration) bool {
-	return x.KeyHash == q.KeyHash && x.Dependency == q.Dependency && x.Route == q.Route && x.Lot == q.Lot && x.Scope != q.Scope &&
-		!x.Last.Before(q.First.Add(-within)) && !x.First.After(q.Last.Add(within)) && !x.Last.Equal(q.Last)
-}
-
 // drawnElsewhere are the questions of other scopes that those drawn of a write may be
 // parts of. It is not nil.
 func (c *clickhouse) drawnElsewhere(ctx context.Context, w *Write) ([]Question, error) {

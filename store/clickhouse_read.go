@@ -1,12 +1,10 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 )
 
 // Rows implements Store. What is known of the scopes and their rows are read by one
@@ -140,20 +138,4 @@ func (c *clickhouse) counted(ctx context.Context, partition string) (out []Range
 			return nil
 		})
 	return out, err
-}
-
-// addRange adds a range to others of its partition, which are in order and do not
-// touch one another.
-func addRange(list []Range, r Range) []Range {
-	var kept []Range
-	for _, o := range list {
-		if o.To < r.From || o.From > r.To {
-			kept = append(kept, o)
-			continue
-		}
-		r.From, r.To = min(r.From, o.From), max(r.To, o.To)
-	}
-	kept = append(kept, r)
-	slices.SortFunc(kept, func(a, b Range) int { return cmp.Compare(a.From, b.From) })
-	return kept
 }

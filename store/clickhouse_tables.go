@@ -24,7 +24,7 @@ type clickhouseTables struct {
 	states *state // as changed
 
 	changed [levels]map[int64]map[key]*change
-	ticks   map[int64]map[key]*value   // rules and versions of those that were looked for
+	ticks   map[int64]map[key]*row     // those that were looked for, without counts
 	buckets map[bucket]map[int64][]row // rowsOf, by series, as they are in the database
 
 	questions []Question
@@ -39,10 +39,11 @@ type change struct {
 	deleted bool
 }
 
-// row is a row as it is read.
+// row is a row as it is read, and the claim under which it was written.
 type row struct {
 	key
 	value
+	claim uint64
 }
 
 // bucket is what rowsOf is asked for.
@@ -53,7 +54,7 @@ type bucket struct {
 
 func (c *clickhouse) tables(ctx context.Context, x *scopeTurn, w *Write, known *state, claim int64) *clickhouseTables {
 	t := &clickhouseTables{
-		ctx: ctx, c: c, x: x, w: w, known: known, claim: claim, ticks: map[int64]map[key]*value{},
+		ctx: ctx, c: c, x: x, w: w, known: known, claim: claim, ticks: map[int64]map[key]*row{},
 		buckets: map[bucket]map[int64][]row{}, splits: map[splitID]bool{}, counts: map[string][]Range{},
 	}
 	for i := range t.changed {
@@ -119,21 +120,22 @@ func (t *clickhouseTables) load(level int, from, to int64, where, also string, c
 	var v value
 	s := series{scope: t.w.Scope}
 	var text string
+	var claim uint64
 	column := "''"
 	if counts {
 		column = "counts"
 	}
 	family := uint8(0)
-	err := t.c.query(t.ctx, fmt.Sprintf("SELECT at, series, late, family, dependency, route, name, wide, rules, version, open, %s FROM facts FINAL "+
+	err := t.c.query(t.ctx, fmt.Sprintf("SELECT at, series, late, family, dependency, route, name, wide, rules, version, open, claim, %s FROM facts FINAL "+
 		"PREWHERE kind = '%s' AND at >= %d AND at < %d AND scope = %s AND %s WHERE %s ORDER BY series, late >= 0, at",
 		column, kindNames[level], from, to, literal(t.w.Scope), where, also),
-		[]any{&k.at, &k.series, &k.late, &family, &s.dependency, &s.route, &s.name, &s.wide, &v.rules, &v.version, &v.open, &text}, func() error {
+		[]any{&k.at, &k.series, &k.late, &family, &s.dependency, &s.route, &s.name, &s.wide, &v.rules, &v.version, &v.open, &claim, &text}, func() error {
 			if level == 0 && t.known.dead(k.at, v.rules) {
 				return nil
 			}
 			s.family = Family(family)
 			v.counts = []byte(text)
-			out = append(out, row{k, v})
+			out = append(out, row{k, v, claim})
 			return t.learn(k.series, s)
 		})
 	return out, err
@@ -159,7 +161,7 @@ func (t *clickhouseTables) find(level int, from, to int64, where, also string, c
 		}
 		for k, v := range rows {
 			if !v.deleted && match(k) {
-				out = append(out, row{k, v.value})
+				out = append(out, row{key: k, value: v.value})
 			}
 		}
 	}
@@ -179,41 +181,46 @@ func (t *clickhouseTables) lookFor(ticks []int64) error {
 		return nil
 	}
 	for _, at := range missing {
-		t.ticks[at] = map[key]*value{}
+		t.ticks[at] = map[key]*row{}
 	}
 	in := literals(missing, func(at int64) string { return strconv.FormatInt(at, 10) })
 	rows, err := t.load(0, slices.Min(missing), slices.Max(missing)+1, "at IN ("+in+")", always, false)
 	for i := range rows {
-		t.ticks[rows[i].at][rows[i].key] = &rows[i].value
+		t.ticks[rows[i].at][rows[i].key] = &rows[i]
 	}
 	return err
 }
 
-// current is a tick's row as it is with what has changed, nil if there is none.
-func (t *clickhouseTables) current(k key) (*value, error) {
-	if v := t.changed[0][k.at][k]; v != nil {
-		if v.deleted {
-			return nil, nil
-		}
-		return &v.value, nil
-	}
-	if err := t.lookFor([]int64{k.at}); err != nil {
-		return nil, err
-	}
-	return t.ticks[k.at][k], nil
-}
-
 func (t *clickhouseTables) put(level int, k key, v *value, always bool) (bool, error) {
 	if !always {
-		was, err := t.current(k)
-		if err != nil || was != nil && !v.newer(was) {
-			return false, err
+		newer, touched, err := t.replaces(k, v)
+		if err != nil || !newer {
+			return touched, err
 		}
 	}
 	own := *v
 	own.counts = bytes.Clone(v.counts)
 	t.change(level, k, &change{value: own})
 	return true, nil
+}
+
+// replaces says whether a tick's row takes the place of what is there. What was written
+// under another claim may have come when what is made of it was made already: whoever
+// held that claim may have died while the row was on its way. So when it comes again
+// that is made anew, also if it replaces nothing.
+func (t *clickhouseTables) replaces(k key, v *value) (newer, touched bool, err error) {
+	if was := t.changed[0][k.at][k]; was != nil {
+		return was.deleted || v.newer(&was.value), false, nil
+	}
+	if err := t.lookFor([]int64{k.at}); err != nil {
+		return false, false, err
+	}
+	was := t.ticks[k.at][k]
+	if was == nil || v.newer(&was.value) {
+		return true, true, nil
+	}
+	foreign := was.claim != uint64(t.claim)
+	return foreign && !was.newer(v), foreign, nil
 }
 
 func (t *clickhouseTables) change(level int, k key, v *change) {
@@ -363,7 +370,7 @@ func (t *clickhouseTables) rowsOf(level int, series, part, from, to int64, each 
 	for at := from; at < to; at += resolutions[level] {
 		for k, v := range t.changed[level][at] {
 			if !v.deleted && k.series == series && k.part() == part {
-				out = append(out, row{k, v.value})
+				out = append(out, row{key: k, value: v.value})
 			}
 		}
 	}

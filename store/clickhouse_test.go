@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -412,4 +413,57 @@ func TestClickHouseViews(t *testing.T) {
 	if want := []string{fmt.Sprintf("0102%028d\ta\tGET /0\tweb\t['p']\t3\t%d", 0, at(9).UnixNano())}; !slices.Equal(got, want) {
 		t.Errorf("questions are %q, want %q", got, want)
 	}
+}
+
+// A process dies while what it writes is on its way. Another has taken the scope over
+// and made what the late row belongs to when it arrives. The other reads the same
+// records, and then all is as if the first had never been.
+func TestClickHouseOwnerThatDiesWhileItWrites(t *testing.T) {
+	server := clickhousetest.Start(t)
+	a, b, want := openClickHouse(t, server), openClickHouse(t, server), store.NewMemory()
+	write := func(stores []store.Store, w *store.Write) {
+		t.Helper()
+		for _, s := range stores {
+			if err := s.Write(t.Context(), w); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	late := func(name string, block int64, version uint64) *store.Write {
+		r := tick(benchBase+3, name)
+		r.LateBlock, r.Version = block, version
+		return &store.Write{Scope: "s", Rules: 1, Rows: []store.Row{r}}
+	}
+	write([]store.Store{a, want}, &store.Write{Scope: "s", Rules: 1, Rows: []store.Row{tick(benchBase+3, "web")}, Closed: benchBase + 7200})
+	ctx, die := context.WithCancel(t.Context())
+	server.Before("INSERT INTO facts", func() {
+		write([]store.Store{b, want}, late("x", 8, 5)) // it makes the roll-ups of the bucket
+		die()
+	})
+	if err := a.Write(ctx, late("x", 7, 9)); err == nil {
+		t.Fatal("the dead acknowledge")
+	}
+	until(t, func() bool {
+		return server.Query(t, "SELECT count() FROM facts WHERE kind = 'tick' AND late = 7")[0] == "1"
+	})
+	for range 2 {
+		write([]store.Store{b, want}, late("x", 7, 9))
+	}
+	same(t, "when it came again", b, want)
+	// Of what is there already, less is less.
+	write([]store.Store{b, want}, late("x", 7, 4))
+	write([]store.Store{a, want}, late("x", 7, 4))
+	same(t, "when less came", a, want)
+}
+
+// until waits for something that is under way.
+func until(t *testing.T, done func() bool) {
+	t.Helper()
+	for range 1000 {
+		if done() {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Fatal("it does not come")
 }

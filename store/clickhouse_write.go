@@ -103,7 +103,8 @@ func (t *clickhouseTables) rowFact(level int, k key, v *change) *fact {
 	s := t.x.series[k.series]
 	f := &fact{
 		kind: levelKind(level), at: k.at, scope: s.scope, family: uint8(s.family), dependency: s.dependency, route: s.route, name: s.name,
-		wide: s.wide, late: k.late, series: k.series, deleted: v.deleted, major: uint64(t.claim), minor: t.x.seq,
+		wide: s.wide, late: k.late, series: k.series, deleted: v.deleted,
+		claim: uint64(t.claim), major: uint64(t.claim), minor: t.x.seq,
 	}
 	switch {
 	case level == 0 && v.deleted:

@@ -13,16 +13,10 @@ import (
 type memoryTables struct{ m *Memory }
 
 func (t memoryTables) state(scope string) (*state, error) {
-	s := newState()
 	if was := t.m.states[scope]; was != nil {
-		*s = *was
-		s.eras = nil
-		for _, e := range was.eras {
-			own := *e
-			s.eras = append(s.eras, &own)
-		}
+		return was.clone(), nil
 	}
-	return s, nil
+	return newState(), nil
 }
 
 func (t memoryTables) setState(scope string, s *state) error {
@@ -160,8 +154,7 @@ func (t memoryTables) question(q *Question) error {
 
 func (t memoryTables) elsewhere(q *Question, within time.Duration) (bool, error) {
 	for _, x := range t.m.questions {
-		if x.KeyHash == q.KeyHash && x.Dependency == q.Dependency && x.Route == q.Route && x.Lot == q.Lot && x.Scope != q.Scope &&
-			!x.Last.Before(q.First.Add(-within)) && !x.First.After(q.Last.Add(within)) && !x.Last.Equal(q.Last) {
+		if q.splits(&x, within) {
 			return true, nil
 		}
 	}
@@ -174,16 +167,6 @@ func (t memoryTables) split(dependency string, at int64) error {
 }
 
 func (t memoryTables) count(r Range) error {
-	var kept []Range
-	for _, o := range t.m.counted[r.Partition] {
-		if o.To < r.From || o.From > r.To {
-			kept = append(kept, o)
-			continue
-		}
-		r.From, r.To = min(r.From, o.From), max(r.To, o.To)
-	}
-	kept = append(kept, r)
-	slices.SortFunc(kept, func(a, b Range) int { return cmp.Compare(a.From, b.From) })
-	t.m.counted[r.Partition] = kept
+	t.m.counted[r.Partition] = addRange(t.m.counted[r.Partition], r)
 	return nil
 }

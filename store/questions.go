@@ -87,3 +87,9 @@ func (p *writing) question(q *Question) error {
 	}
 	return p.t.split(q.Dependency, floor(q.Last.Unix(), splitEvery))
 }
+
+// splits says that x is one question with q, of which another scope saw a part.
+func (q *Question) splits(x *Question, within time.Duration) bool {
+	return x.KeyHash == q.KeyHash && x.Dependency == q.Dependency && x.Route == q.Route && x.Lot == q.Lot && x.Scope != q.Scope &&
+		!x.Last.Before(q.First.Add(-within)) && !x.First.After(q.Last.Add(within)) && !x.Last.Equal(q.Last)
+}

@@ -48,6 +48,17 @@ func newState() *state {
 	return s
 }
 
+// clone is a copy that shares nothing.
+func (s *state) clone() *state {
+	own := *s
+	own.eras = nil
+	for _, e := range s.eras {
+		x := *e
+		own.eras = append(own.eras, &x)
+	}
+	return &own
+}
+
 // era returns the era of some rules, made if there is none.
 func (s *state) era(rules uint32) *era {
 	i, found := slices.BinarySearchFunc(s.eras, rules, func(e *era, r uint32) int { return cmp.Compare(e.rules, r) })

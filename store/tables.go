@@ -1,6 +1,8 @@
 package store
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/targetside/auditor/aggregate"
@@ -88,4 +90,20 @@ type tables interface {
 	// split notes that one question of a dependency is in two scopes.
 	split(dependency string, at int64) error
 	count(r Range) error
+}
+
+// addRange adds a range to others of its partition, which are in order and do not
+// touch one another.
+func addRange(list []Range, r Range) []Range {
+	var kept []Range
+	for _, o := range list {
+		if o.To < r.From || o.From > r.To {
+			kept = append(kept, o)
+			continue
+		}
+		r.From, r.To = min(r.From, o.From), max(r.To, o.To)
+	}
+	kept = append(kept, r)
+	slices.SortFunc(kept, func(a, b Range) int { return cmp.Compare(a.From, b.From) })
+	return kept
 }

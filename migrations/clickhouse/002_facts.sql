@@ -6,7 +6,7 @@
 -- deleted hides those below it.
 --
 -- at: Unix seconds. late: -1, or the block of offsets that late records came from; 0 in
--- roll-ups is of all late blocks together. last, first: Unix nanoseconds of questions,
+-- roll-ups is of all late blocks together. claim: that under which the row was written. last, first: Unix nanoseconds of questions,
 -- and the offsets of what was counted. counts: everything that was counted; the plain
 -- columns are for queries by hand. See docs/clickhouse.md.
 CREATE TABLE IF NOT EXISTS facts {cluster} (
@@ -36,6 +36,7 @@ CREATE TABLE IF NOT EXISTS facts {cluster} (
   originator     LowCardinality(String) CODEC(ZSTD(1)),
   first          Int64                  CODEC(Delta, ZSTD(1)),
   peers          Array(LowCardinality(String)) CODEC(ZSTD(1)),
+  claim          UInt64                 CODEC(T64, ZSTD(1)),
   major          UInt64                 CODEC(T64, ZSTD(1)),
   minor          UInt64                 CODEC(T64, ZSTD(1)),
   ver            UInt128                MATERIALIZED bitShiftLeft(toUInt128(major), 64) + minor CODEC(ZSTD(1)),

@@ -1,0 +1,138 @@
+package store_test
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/targetside/auditor/store"
+	"github.com/targetside/auditor/store/clickhousetest"
+)
+
+func benchClickHouse(b *testing.B) (store.Store, *clickhousetest.Server) {
+	server := clickhousetest.Start(b)
+	if err := store.MigrateClickHouse(b.Context(), clickhouseAt(server), nil); err != nil {
+		b.Fatal(err)
+	}
+	s, err := store.OpenClickHouse(b.Context(), clickhouseAt(server))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = s.Close() })
+	return s, server
+}
+
+// BenchmarkClickHouseEncode makes a native block of a tick's rows as the store does,
+// and row by row as the client's plain batch does.
+func BenchmarkClickHouseEncode(b *testing.B) {
+	rows := wide(benchBase, 500)
+	e := store.NewEncoding(&store.Write{Scope: "s", Rules: 1, Rows: rows})
+	if by, plain := e.ByColumn(), e.ByRow(); by != plain {
+		b.Fatalf("by column a block has %d bytes, by row %d", by, plain)
+	}
+	for name, encode := range map[string]func() int{"by column": e.ByColumn, "by row": e.ByRow} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				encode()
+			}
+			b.ReportMetric(float64(len(rows)*b.N)/b.Elapsed().Seconds(), "rows/s")
+		})
+	}
+}
+
+// BenchmarkClickHouseWrite is BenchmarkWrite with the engine in the same process: its
+// work, and that of the server before it, is part of the processor time.
+func BenchmarkClickHouseWrite(b *testing.B) {
+	s, _ := benchClickHouse(b)
+	rows := wide(benchBase, 500)
+	b.ReportAllocs()
+	at, n, before := int64(benchBase), 0, processor(b)
+	for b.Loop() {
+		if err := s.Write(b.Context(), &store.Write{Scope: "s", Rules: 1, Rows: shifted(rows, at), Closed: at}); err != nil {
+			b.Fatal(err)
+		}
+		at++
+		n += len(rows)
+	}
+	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "rows/s")
+	b.ReportMetric(float64((processor(b)-before).Microseconds())/float64(n), "cpu-µs/row")
+}
+
+// processor is the processor time of this process.
+func processor(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkClickHouseQueries asks for the worst questions of an hour among many of a
+// day, for those of one key, and for a day of minutes of 60 series.
+func BenchmarkClickHouseQueries(b *testing.B) {
+	for _, questions := range []int{100_000, 1_000_000, 10_000_000} {
+		b.Run(fmt.Sprint(questions), func(b *testing.B) {
+			s, server := benchClickHouse(b)
+			const day = 24 * 3600
+			for from := 0; from < questions; from += 1_000_000 {
+				server.Exec(b, fmt.Sprintf(`INSERT INTO %s.facts (kind, at, scope, dependency, route, key_hash, lot, last, arrivals, originator, first, peers, minor)
+SELECT 'question', %d + intDiv(number * %d, %d), 's', 'seats', concat('GET /', toString(number %% 20)), reinterpretAsFixedString(reverse(sipHash128(number))),
+       1 << 31, at * 1000000000 + number %% 1000000000, 2 + number %% 13, 'web', last - 5000000000, ['bff'], arrivals
+FROM numbers(%d, %d)`, server.Database, benchBase, day, questions, from, min(1_000_000, questions-from)))
+			}
+			rows := wide(benchBase, 20)
+			for minute := int64(0); minute < day/60; minute += 60 {
+				w := &store.Write{Scope: "s", Rules: 1, Closed: benchBase + (minute+60)*60}
+				for i := range int64(60) {
+					w.Rows = append(w.Rows, shifted(append([]store.Row{}, rows...), benchBase+(minute+i)*60)...)
+				}
+				if err := s.Write(b.Context(), w); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.Run("worst", func(b *testing.B) {
+				for b.Loop() {
+					at := time.Unix(benchBase+3600*7, 0)
+					got, err := s.WorstQuestions(b.Context(), store.QuestionQuery{From: at, To: at.Add(time.Hour), Dependency: "seats", Limit: 50, Among: questions})
+					if err != nil || len(got) != 50 {
+						b.Fatal(len(got), err)
+					}
+				}
+			})
+			b.Run("worst of the day", func(b *testing.B) {
+				for b.Loop() {
+					at := time.Unix(benchBase, 0)
+					got, err := s.WorstQuestions(b.Context(), store.QuestionQuery{From: at, To: at.Add(24 * time.Hour), Dependency: "seats", Limit: 50, Among: questions})
+					if err != nil || len(got) != 50 {
+						b.Fatal(len(got), err)
+					}
+				}
+			})
+			b.Run("key", func(b *testing.B) {
+				for b.Loop() {
+					if _, err := s.Questions(b.Context(), [16]byte{1}, 10); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+			b.Run("minutes", func(b *testing.B) {
+				for b.Loop() {
+					got, err := s.Rows(b.Context(), store.Query{Resolution: store.Minute, From: benchBase, To: benchBase + day, Dependency: "seats", Limit: 1 << 20})
+					if err != nil || len(got) != day/60*100 {
+						b.Fatal(len(got), err)
+					}
+				}
+			})
+			b.Run("minutes of a route", func(b *testing.B) {
+				for b.Loop() {
+					got, err := s.Rows(b.Context(), store.Query{Resolution: store.Minute, From: benchBase, To: benchBase + day, Dependency: "seats", Route: "GET /7", Limit: 1 << 20})
+					if err != nil || len(got) != day/60*5 {
+						b.Fatal(len(got), err)
+					}
+				}
+			})
+		})
+	}
+}
