@@ -32,7 +32,7 @@ test: lint ## check and run every test that needs nothing but this machine
 ifeq ($(RACE),)
 	@echo "no C compiler: the race detector is off" >&2
 endif
-	$(GO) test $(RACE) -shuffle=on -count=1 ./...
+	$(GO) test $(RACE) -shuffle=on -count=1 -timeout 20m ./...
 
 lint: ## gofmt, go vet, staticcheck
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "gofmt would change:"; gofmt -l $$(git ls-files '*.go'); exit 1; }

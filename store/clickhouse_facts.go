@@ -14,7 +14,7 @@ import (
 // (major, minor) is highest, whichever came last:
 //
 //	kind      named by                            (major, minor)
-//	tick      time, series, late block            rules, version + 1; dropped: the rules that drop it, 0
+//	tick      time, series, late block            rules, version + 1; dropped: the lowest rules that it is not of, 0
 //	longer    time, series, on time or late       claim, number of the write
 //	question  its name                            0, arrivals
 //	counted   partition, first offset             0, next offset
@@ -25,7 +25,8 @@ import (
 //
 // So a tick is replaced by what depends on more records, and nobody else's: it needs
 // no knowledge of what was there before. Whatever is made of other rows is replaced
-// by who made it later under a later claim.
+// by who made it later under a later claim. claim is that under which a row was
+// written.
 type fact struct {
 	kind                        kind
 	at                          int64

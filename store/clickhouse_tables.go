@@ -223,6 +223,22 @@ func (t *clickhouseTables) replaces(k key, v *value) (newer, touched bool, err e
 	return foreign && !was.newer(v), foreign, nil
 }
 
+// withdraw implements withdrawer.
+func (t *clickhouseTables) withdraw(k key) (bool, error) {
+	if err := t.lookFor([]int64{k.at}); err != nil {
+		return false, err
+	}
+	was := t.ticks[k.at][k]
+	if was == nil || was.rules > t.w.Rules {
+		return false, nil
+	}
+	t.change(0, k, dropped(t.w.Rules+1))
+	return true, nil
+}
+
+// dropped is a tick's row that rules below some have and those do not.
+func dropped(below uint32) *change { return &change{value: value{rules: below}, deleted: true} }
+
 func (t *clickhouseTables) change(level int, k key, v *change) {
 	if t.changed[level][k.at] == nil {
 		t.changed[level][k.at] = map[key]*change{}
@@ -258,7 +274,7 @@ func (t *clickhouseTables) dropBlock(_ string, block int64, below uint32, each f
 func (t *clickhouseTables) drop(rows []row, below uint32, each func(key)) {
 	for _, r := range rows {
 		if r.rules < below {
-			t.change(0, r.key, &change{deleted: true})
+			t.change(0, r.key, dropped(below))
 			each(r.key)
 		}
 	}

@@ -97,7 +97,7 @@ func TestClickHouseAfterFailures(t *testing.T) {
 	s, want := openClickHouse(t, server), store.NewMemory()
 	r := rand.New(rand.NewPCG(1, 91))
 	failed := 0
-	for at := int64(benchBase); at < benchBase+70; at++ {
+	for at := int64(benchBase); at < benchBase+40; at++ {
 		w := randomWrite(r, at, 1)
 		if r.IntN(2) == 0 {
 			server.Fail(clickhousetest.Fault{Of: []string{"INSERT INTO facts", "FROM facts", ""}[r.IntN(3)], Done: r.IntN(2) == 0})
@@ -116,7 +116,7 @@ func TestClickHouseAfterFailures(t *testing.T) {
 			}
 		}
 	}
-	if failed < 10 {
+	if failed < 8 {
 		t.Errorf("%d writes failed", failed)
 	}
 	same(t, "after failures", s, want)
@@ -137,13 +137,13 @@ func TestClickHouseOfTwoOwners(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			for at := int64(benchBase); at < benchBase+40; at++ {
+			for at := int64(benchBase); at < benchBase+15; at++ {
 				w := randomWrite(r, at, 1)
 				write(want, w)
 				write(a, w)
 			}
 			same(t, "of one owner", b, want)
-			for at := int64(benchBase + 40); at < benchBase+52; at++ {
+			for at := int64(benchBase + 15); at < benchBase+22; at++ {
 				old, next := randomWrite(r, at, 1), randomWrite(r, at, rules)
 				ran := false
 				server.Before(moment, func() { ran = true; write(b, next) })
@@ -158,6 +158,10 @@ func TestClickHouseOfTwoOwners(t *testing.T) {
 				write(want, next)
 				write(want, old)
 			}
+			// Where one came in the middle, rows of both may be seen until it is closed.
+			last := &store.Write{Scope: "s", Rules: rules, Closed: benchBase + 120}
+			write(b, last)
+			write(want, last)
 			same(t, fmt.Sprintf("under rules %d, in the middle of %q", rules, moment), a, want)
 		}
 	}

@@ -108,7 +108,7 @@ func (t *clickhouseTables) rowFact(level int, k key, v *change) *fact {
 	}
 	switch {
 	case level == 0 && v.deleted:
-		f.major, f.minor = uint64(t.w.Rules), 0
+		f.major, f.minor = uint64(v.rules), 0
 	case level == 0:
 		f.major, f.minor = uint64(v.rules), v.version+1
 	}

@@ -200,7 +200,9 @@ func (p *writing) row(r *Row) error {
 		return nil
 	}
 	if p.higher {
-		if out, err := p.superseded(r.At, r.LateBlock); out || err != nil {
+		if out, err := p.superseded(r.At, r.LateBlock); out && err == nil {
+			return p.withdraw(r)
+		} else if err != nil {
 			return err
 		}
 	}
@@ -233,6 +235,31 @@ func (p *writing) row(r *Row) error {
 		}
 	}
 	p.era.top = max(p.era.top, r.At+1)
+	return nil
+}
+
+// withdrawer is what tables are besides whose writes may be stored after one that they
+// did not know of, and are then made again.
+type withdrawer interface {
+	// withdraw deletes a row that higher rules stand against, if an earlier try of the
+	// same write has stored it, and says whether it did.
+	withdraw(k key) (bool, error)
+}
+
+func (p *writing) withdraw(r *Row) error {
+	t, may := p.t.(withdrawer)
+	if !may {
+		return nil
+	}
+	id, err := p.t.series(seriesOf(r))
+	if err != nil {
+		return err
+	}
+	k := key{r.At, id, r.LateBlock}
+	if gone, err := t.withdraw(k); !gone || err != nil {
+		return err
+	}
+	p.touch(k)
 	return nil
 }
 
