@@ -18,10 +18,10 @@
 //     rows of ten seconds of its minute have.
 //
 // A SQLite file belongs to one process. A ClickHouse database is shared by many, each
-// of which writes scopes of its own, and the promises hold as well; where two write one
-// scope at the same moment by different rules, say because one does
-// not know yet that it has lost it, they hold from when the ticks that were open then
-// are closed; docs/clickhouse.md says what may be seen before.
+// of which writes scopes of its own, and the promises hold as well. Where two write one
+// scope at the same moment by different rules, say because one does not know yet that
+// it has lost it, they hold once the ticks that were open then are closed;
+// docs/clickhouse.md says what may be seen before.
 //
 // The rows are those of the aggregate package; what a key or a record is, the
 // store does not know. Key texts come as hashes.
