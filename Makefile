@@ -1,6 +1,6 @@
 # The two commands that do everything on a fresh machine: make demo, make test.
 # Go (see go.mod) is all that they need; make test uses a C compiler for the race
-# detector where there is one.
+# detector where there is one, and npm to fetch a ClickHouse engine (178 MB, once).
 
 GO      ?= go
 BIN     := bin/auditor
