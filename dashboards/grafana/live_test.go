@@ -1,0 +1,312 @@
+package grafana_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// quiet are metrics that have nothing to show while all is well, or for a moment only.
+// Queries for them have to be valid; but for those that say "absent" they have to give
+// zeros, not nothing.
+var quiet = map[string]string{
+	"auditor_retry_budget_exhausts_in_seconds": "absent: only while consumption rises by more than chance",
+	"ALERTS":                           "absent: the rules are not loaded, without which the dashboards have to work",
+	"auditor_offset_gap_records_total": "nothing is deleted before it is read",
+	"auditor_source_restarts_total":    "no source fails",
+	"auditor_scope_split":              "questions are seen whole",
+	"auditor_questions_left_out_total": "so many questions do not end in one second",
+	"auditor_http_streams":             "nobody looks at the stream",
+}
+
+// asking is a query that a panel makes, with what its variables stand for.
+type asking struct {
+	where, expr string
+	instant     bool
+	labels      []string // that the panel tells series apart by
+	got         string
+}
+
+// labels are those that the panel names series by, or joins lines of a table by.
+func (p *shown) labels(q query) (all []string) {
+	for _, m := range regexp.MustCompile(`{{(\w+)}}`).FindAllStringSubmatch(q.LegendFormat, -1) {
+		all = append(all, m[1])
+	}
+	for _, x := range p.Transformations {
+		for field, at := range x.Options.IndexByName {
+			if at == 0 {
+				all = append(all, field)
+			}
+		}
+	}
+	return all
+}
+
+// Every query of every panel has an answer in a Prometheus that scrapes a daemon in a
+// storm: numbers, and not only zeros.
+func TestNoPanelIsEmptyOnALiveDaemon(t *testing.T) {
+	if _, err := exec.LookPath("prometheus"); err != nil {
+		const missing = "prometheus is not installed: it is in Debian's package prometheus"
+		if os.Getenv("CI") != "" {
+			t.Fatal(missing)
+		}
+		t.Skip(missing)
+	}
+	began := time.Now()
+	daemon := startStorm(t)
+	prometheus := startPrometheus(t, daemon)
+
+	// ask decodes an answer of Prometheus.
+	ask := func(path string, parameters url.Values, into any) error {
+		res, err := http.Get(prometheus + path + "?" + parameters.Encode())
+		if err != nil {
+			return err
+		}
+		defer res.Body.Close()
+		body, err := io.ReadAll(res.Body)
+		if err != nil {
+			return err
+		}
+		answer := struct {
+			Status, Error string
+			Data          any
+		}{Data: into}
+		if err := json.Unmarshal(body, &answer); err != nil || answer.Status != "success" {
+			return fmt.Errorf("%s: %s: %w", res.Status, body, err)
+		}
+		return nil
+	}
+	until(t, 30*time.Second, func() string {
+		var found []map[string]string
+		if err := ask("/api/v1/series", url.Values{"match[]": {`auditor_originals_total{dependency="seats"}`}}, &found); err != nil || len(found) == 0 {
+			return fmt.Sprintf("nothing is scraped: %v", err)
+		}
+		return ""
+	})
+
+	var waiting []*asking
+	for name, d := range dashboards(t) {
+		values := map[string]string{}
+		for _, v := range d.Templating.List[1:] {
+			values[v.Name] = ""
+		}
+		// What a variable offers is what is there, and each value of it is tried at once.
+		for _, v := range d.Templating.List[1:] {
+			m := regexp.MustCompile(`^label_values\((.*), (\w+)\)$`).FindStringSubmatch(v.Definition)
+			if m == nil || m[2] != v.Name {
+				t.Fatalf("%s: variable %s has the query %s", name, v.Name, v.Definition)
+			}
+			until(t, 30*time.Second, func() string {
+				var found []map[string]string
+				match := fill(m[1], values, began)
+				if err := ask("/api/v1/series", url.Values{"match[]": {match}}, &found); err != nil {
+					return err.Error()
+				}
+				var all []string
+				for _, labels := range found {
+					if x := regexp.QuoteMeta(labels[v.Name]); !slices.Contains(all, x) {
+						all = append(all, x)
+					}
+				}
+				if len(all) == 0 || v.Name != "job" && v.Multi && len(all) < 2 {
+					return fmt.Sprintf("%s: variable %s offers only %q for %s", name, v.Name, all, match)
+				}
+				if slices.Sort(all); v.Multi {
+					values[v.Name] = "(" + strings.Join(all, "|") + ")"
+				} else {
+					values[v.Name] = all[len(all)-1]
+				}
+				return ""
+			})
+		}
+		for _, p := range d.Panels {
+			for _, q := range p.Targets {
+				waiting = append(waiting, &asking{name + ": " + p.Title + " " + q.RefID, fill(q.Expr, values, began), q.Instant, p.labels(q), "it was not asked"})
+			}
+		}
+		for _, a := range d.Annotations.List {
+			waiting = append(waiting, &asking{name + ": " + a.Name, fill(a.Expr, values, began), false, nil, "it was not asked"})
+		}
+	}
+	if len(waiting) < 80 {
+		t.Fatalf("only %d queries", len(waiting))
+	}
+	all := len(waiting)
+	until(t, 45*time.Second, func() string {
+		now := strconv.FormatInt(time.Now().Unix(), 10)
+		var still []string
+		waiting = slices.DeleteFunc(waiting, func(a *asking) bool {
+			var data struct {
+				Result []struct {
+					Metric map[string]string
+					Value  [2]any
+					Values [][2]any
+				}
+			}
+			path, parameters := "/api/v1/query_range", url.Values{"query": {a.expr}, "start": {strconv.FormatInt(began.Unix(), 10)}, "end": {now}, "step": {"1"}}
+			if a.instant {
+				path, parameters = "/api/v1/query", url.Values{"query": {a.expr}, "time": {now}}
+			}
+			if err := ask(path, parameters, &data); err != nil {
+				t.Fatalf("%s: %v", a.where, err)
+			}
+			texts := []string{}
+			for _, r := range data.Result {
+				for _, v := range append(r.Values, r.Value) {
+					if s, ok := v[1].(string); ok {
+						texts = append(texts, s)
+					}
+				}
+			}
+			a.got = answered(a.expr, texts)
+			for _, r := range data.Result {
+				for _, label := range a.labels {
+					if r.Metric[label] == "" {
+						a.got = "it has no label " + label
+					}
+				}
+			}
+			if a.got != "" {
+				still = append(still, fmt.Sprintf("%s: %s: %s", a.where, a.got, a.expr))
+			}
+			return a.got == ""
+		})
+		return strings.Join(still, "\n")
+	})
+	t.Logf("%d queries have answers after %v", all, time.Since(began).Round(time.Second))
+}
+
+// answered says what an answer lacks.
+func answered(expr string, values []string) string {
+	zeros, nothing := false, false
+	for metric, why := range quiet {
+		if regexp.MustCompile(`\b` + metric + `\b`).MatchString(expr) {
+			zeros, nothing = true, strings.HasPrefix(why, "absent")
+		}
+	}
+	if len(values) == 0 && !nothing {
+		return "it is empty"
+	}
+	some := false
+	for _, s := range values {
+		v, err := strconv.ParseFloat(s, 64)
+		if err != nil || math.IsNaN(v) {
+			return "it has the value " + s
+		}
+		some = some || v != 0
+	}
+	if !some && !zeros {
+		return "it is all zeros"
+	}
+	return ""
+}
+
+// fill puts in what Grafana would. The interval is that of a step and a scrape each
+// second.
+func fill(expr string, values map[string]string, began time.Time) string {
+	in := []string{"$__rate_interval", "4s", "$__range", strconv.Itoa(int(time.Since(began).Seconds())+5) + "s"}
+	for name, v := range values {
+		in = append(in, "$"+name, strings.ReplaceAll(v, `\`, `\\`))
+	}
+	return strings.NewReplacer(in...).Replace(expr)
+}
+
+// until polls until f has nothing to say against it.
+func until(t *testing.T, most time.Duration, f func() string) {
+	t.Helper()
+	end := time.NewTimer(most)
+	defer end.Stop()
+	again := time.NewTicker(250 * time.Millisecond)
+	defer again.Stop()
+	for {
+		lacks := f()
+		if lacks == "" {
+			return
+		}
+		select {
+		case <-end.C:
+			t.Fatalf("not within %v:\n%s", most, lacks)
+		case <-again.C:
+		}
+	}
+}
+
+// start runs a program until the test ends, and returns what the first line of its
+// output that fits has in parentheses.
+func start(t *testing.T, line string, cmd *exec.Cmd) string {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr = w, w
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	found, ended := make(chan string, 1), make(chan struct{})
+	go func() { // to the end, or the program would wait for a reader
+		defer close(ended)
+		defer r.Close()
+		last, fits := []string{}, regexp.MustCompile(line)
+		for s := bufio.NewScanner(r); s.Scan(); {
+			if m := fits.FindStringSubmatch(s.Text()); m != nil {
+				select {
+				case found <- m[1]:
+				default:
+				}
+			}
+			last = append(last, s.Text())[max(0, len(last)-20):]
+		}
+		select {
+		case found <- "":
+			t.Logf("%s said:\n%s", cmd.Path, strings.Join(last, "\n"))
+		default:
+		}
+	}()
+	t.Cleanup(func() {
+		cmd.Process.Signal(syscall.SIGINT)
+		kill := time.AfterFunc(20*time.Second, func() { cmd.Process.Kill() })
+		<-ended
+		cmd.Wait()
+		if !kill.Stop() {
+			t.Errorf("%s did not stop", cmd.Path)
+		}
+	})
+	select {
+	case s := <-found:
+		if s == "" {
+			t.Fatalf("%s has ended", cmd.Path)
+		}
+		return s
+	case <-time.After(30 * time.Second):
+		t.Fatalf("%s does not say %s", cmd.Path, line)
+	}
+	return ""
+}
+
+// startPrometheus scrapes the daemon each second. It returns where it answers.
+func startPrometheus(t *testing.T, daemon string) string {
+	t.Helper()
+	dir := t.TempDir()
+	config := filepath.Join(dir, "prometheus.yml")
+	if err := os.WriteFile(config, fmt.Appendf(nil, "scrape_configs:\n  - {job_name: auditor, scrape_interval: 1s, scrape_timeout: 1s, static_configs: [{targets: [%q]}]}\n", daemon), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return "http://" + start(t, `msg="Listening on".* address="?([0-9.:]+)`, exec.Command("prometheus",
+		"--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address=127.0.0.1:0"))
+}
