@@ -63,27 +63,33 @@ func (p panel) with(f func(*panel)) panel { f(&p); return p }
 func runbooks(names ...string) func(*panel) { return func(p *panel) { p.runbooks = names } }
 
 // value and from are meanings of a value and of all from one on; the first that fits
-// holds.
+// holds. Grafana takes a bound of null for 0, so that both ends are numbers.
 func value(v, text, color string) object {
 	return object{"type": "value", "options": object{v: object{"text": text, "color": color, "index": 0}}}
 }
 
 func from(v float64, text, color string) object {
-	return object{"type": "range", "options": object{"from": v, "to": nil, "result": object{"text": text, "color": color, "index": 0}}}
+	return object{"type": "range", "options": object{"from": v, "to": 1e12, "result": object{"text": text, "color": color, "index": 0}}}
 }
 
 func otherwise(text, color string) object {
-	return object{"type": "range", "options": object{"from": nil, "to": nil, "result": object{"text": text, "color": color, "index": 0}}}
+	return object{"type": "range", "options": object{"from": -1e12, "to": 1e12, "result": object{"text": text, "color": color, "index": 0}}}
 }
 
 var (
-	budgetWords   = []object{from(1, "EXHAUSTED", "red"), from(0.5, "low", "orange"), otherwise("ok", "green")}
+	budgetWords   = []object{from(1, "EXHAUSTED", "red"), from(0.5, "low", "orange"), from(0, "ok", "green"), otherwise("BLIND: at least that", "red")}
 	coverageWords = []object{from(0.85, "enough", "green"), otherwise("BLIND: too few keys", "red")}
 	splitWords    = []object{value("0", "whole", "green"), value("1", "SPLIT: repeats are missing", "red")}
 	upWords       = []object{value("1", "up", "green"), value("0", "DOWN", "red")}
 	sourceWords   = []object{value("1", "reading", "green"), value("0", "FAILED", "red")}
 	reloadWords   = []object{value("1", "taken", "green"), value("0", "REFUSED: the one before is in force", "red")}
 )
+
+// budgetState is what budgetWords are of: consumption, and far below 0 where so few
+// arrivals carry a verified key that it says nothing, as in the daemon.
+func budgetState(by string) string {
+	return `max ` + by + `(auditor_retry_budget_consumed_ratio{@,bound="low"}) - 1e9 * (min ` + by + `(auditor_key_coverage_ratio{@,class="verified"}) < bool 0.85)`
+}
 
 // indexed numbers meanings in their order.
 func indexed(words []object) []object {

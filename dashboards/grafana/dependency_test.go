@@ -18,9 +18,9 @@ var dependency = board{
 				ask{`min(auditor_key_coverage_ratio{@,class="verified"})`, "verified"},
 				ask{`min(auditor_key_coverage_ratio{@,class="verified"})`, "state"}).
 				with(runbooks("CoverageTooLow", "AuditorBlind")).with(func(p *panel) { p.words = coverageWords }),
-			number("Retry budget", "percentunit", "Repeats as a share of those that are allowed, live. Low from 50 %, exhausted from 100 % on.", 4,
+			number("Retry budget", "percentunit", "Repeats as a share of those that are allowed, live. Low from 50 %, exhausted from 100 % on; blind while less than 85 % of arrivals carry a verified key: then at least as much is spent.", 4,
 				ask{`max(auditor_retry_budget_consumed_ratio{@,bound="low"})`, "spent"},
-				ask{`max(auditor_retry_budget_consumed_ratio{@,bound="low"})`, "state"}).
+				ask{budgetState(""), "state"}).
 				with(runbooks("RetryBudgetLow", "RetryBudgetExhausted")).with(func(p *panel) { p.words = budgetWords }),
 			number("Exhausted in", "s", "Time until the budget is spent at the present slope. No data while consumption does not rise.", 4,
 				ask{`min(auditor_retry_budget_exhausts_in_seconds{@})`, "exhausted in"}).with(runbooks("RetryBudgetExhaustsSoon")),
@@ -72,7 +72,7 @@ var dependency = board{
 			graph("Dead answers, by how it is known", "reqps", "Departures that were logged, and expired: past the caller's deadline, inferred. Refused arrivals are among them, unlike in the dead share.", 8,
 				ask{`sum by (kind) (rate(auditor_dead_answers_total{@}[$__rate_interval]))`, "{{kind}}"}).
 				with(func(p *panel) { p.stacked = true }).with(runbooks("DeadAnswers")),
-			graph("Time in system", "suffix: s/s", "Seconds of work (queue included) for each second: of all arrivals, of repeats, and of those whose caller had left or given up. The last two overlap.", 8,
+			graph("Time in system", "suffix:s/s", "Seconds of work (queue included) for each second: of all arrivals, of repeats, and of those whose caller had left or given up. The last two overlap.", 8,
 				ask{`sum(rate(auditor_busy_seconds_total{@}[$__rate_interval]))`, "all"},
 				ask{`sum(rate(auditor_repeat_seconds_total{@}[$__rate_interval]))`, "repeats"},
 				ask{`sum(rate(auditor_dead_seconds_total{@}[$__rate_interval]))`, "for nobody"}),
@@ -111,7 +111,7 @@ var dependency = board{
 				columns: map[string]column{
 					"A": {title: "arrivals", unit: "reqps"}, "B": {title: "originals", unit: "reqps"}, "C": {title: "load factor", unit: "suffix:×"},
 					"D": {title: "verified", unit: "percentunit"}, "E": {title: "claimed", unit: "percentunit"}, "F": {title: "goodput", unit: "reqps"},
-					"G": {title: "dead share", unit: "percentunit"}, "H": {title: "repeats", unit: "suffix: s/s"}, "I": {title: "for nobody", unit: "suffix: s/s"},
+					"G": {title: "dead share", unit: "percentunit"}, "H": {title: "repeats", unit: "suffix:s/s"}, "I": {title: "for nobody", unit: "suffix:s/s"},
 				}},
 			graph("Arrivals by route", "reqps", "Which route the load is on.", 8,
 				ask{`sum by (route) (rate(auditor_arrivals_total{@,route=~"$route"}[$__rate_interval]))`, "{{route}}"}),

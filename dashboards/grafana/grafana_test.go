@@ -52,6 +52,7 @@ type shown struct {
 	FieldConfig struct {
 		Defaults struct {
 			Unit, NoValue string
+			Mappings      any
 			Custom        struct{ SpanNulls, InsertNulls any }
 		}
 		Overrides []struct {
@@ -180,6 +181,14 @@ func TestDashboardsAreWhole(t *testing.T) {
 			if (p.Type == "timeseries" || p.Type == "state-timeline") && (f.Custom.SpanNulls != false || f.Custom.InsertNulls != false) {
 				t.Errorf("%s: %s connects over gaps", name, p.Title)
 			}
+			checkWords(t, name+": "+p.Title, f.Mappings)
+			for _, o := range p.FieldConfig.Overrides {
+				for _, x := range o.Properties {
+					if x.ID == "mappings" {
+						checkWords(t, name+": "+p.Title, x.Value)
+					}
+				}
+			}
 			refs := map[string]bool{}
 			for _, q := range p.Targets {
 				if q.Datasource.UID != "${datasource}" || p.Datasource.UID != "${datasource}" || q.Instant == q.Range || q.Expr == "" || q.RefID == "" || refs[q.RefID] {
@@ -199,6 +208,28 @@ func TestDashboardsAreWhole(t *testing.T) {
 				if closedCounter.MatchString(q.Expr) && !strings.Contains(p.Description, "time.lateness") {
 					t.Errorf("%s: %s does not say that its counters trail", name, p.Title)
 				}
+			}
+		}
+	}
+}
+
+// checkWords wants a text beside each colour, and of ranges both ends: Grafana takes
+// null for 0 there.
+func checkWords(t *testing.T, where string, mappings any) {
+	t.Helper()
+	list, _ := mappings.([]any)
+	for _, m := range list {
+		options := m.(map[string]any)["options"].(map[string]any)
+		results := options
+		if m.(map[string]any)["type"] == "range" {
+			if options["from"] == nil || options["to"] == nil {
+				t.Errorf("%s: a range without an end: %v", where, options)
+			}
+			results = map[string]any{"": options["result"]}
+		}
+		for _, r := range results {
+			if r := r.(map[string]any); r["text"] == "" || r["color"] == "" {
+				t.Errorf("%s: a state without words or colour: %v", where, r)
 			}
 		}
 	}

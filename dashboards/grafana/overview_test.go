@@ -15,13 +15,13 @@ var overview = board{
 			{
 				kind: "table", title: "Dependencies", unit: "none", w: 18, h: 9, first: "dependency",
 				about: "One line a dependency, of the instance where it is worst, live but for the dead share, which is of five minutes of closed seconds. An empty field is not known, and never 0; a column is missing where nobody knows it.\n\n" +
-					"Blind means that fewer than 85 % of arrivals carry a verified key: load factor and budget are lower bounds then. The daemon's own verdict is on its page and in its API.",
+					"Blind means that fewer than 85 % of arrivals carry a verified key: load factor and budget are lower bounds then, and no budget is called ok. The daemon's own verdict is on its page and in its API.",
 				asks: []ask{
 					{`max by (dependency) (auditor_load_factor_ratio{@,window="1m"})`, ""},
 					{`min by (dependency) (auditor_key_coverage_ratio{@,class="verified"})`, ""},
 					{`min by (dependency) (auditor_key_coverage_ratio{@,class="verified"})`, ""},
 					{`max by (dependency) (auditor_retry_budget_consumed_ratio{@,bound="low"})`, ""},
-					{`max by (dependency) (auditor_retry_budget_consumed_ratio{@,bound="low"})`, ""},
+					{budgetState("by (dependency) "), ""},
 					{`min by (dependency) (auditor_retry_budget_exhausts_in_seconds{@})`, ""},
 					{`sum by (dependency) (rate(auditor_responses_total{@,outcome="dead"}[5m])) / (sum by (dependency) (rate(auditor_responses_total{@,outcome=~"answered|dead"}[5m])) > 0)`, ""},
 					{`min by (dependency) (auditor_response_visibility_ratio{@})`, ""},

@@ -13,7 +13,7 @@ var pipeline = board{
 	sections: []section{
 		{"Now", []panel{
 			{kind: "table", title: "Sources", unit: "none", w: 16, h: 9, first: "source",
-				about: "One line a source, of the instance where it is worst. Missing are offsets that were never read.",
+				about: "One line a source, of the instance where it is worst. Missing are offsets that were never read. Sources that are not keyed share a line of what is found over all of them, late arrivals and duplicates, which has no state of its own.",
 				asks: []ask{
 					{`min by (source) (auditor_source_up{@})`, ""},
 					{`max by (source) (auditor_ingest_lag_seconds{@})`, ""},
