@@ -33,6 +33,9 @@ var quiet = map[string]string{
 	"auditor_http_streams":             "nobody looks at the stream",
 }
 
+// client gives up on a program that hangs.
+var client = &http.Client{Timeout: 10 * time.Second}
+
 // asking is a query that a panel makes, with what its variables stand for.
 type asking struct {
 	where, expr string
@@ -72,7 +75,7 @@ func TestNoPanelIsEmptyOnALiveDaemon(t *testing.T) {
 
 	// ask decodes an answer of Prometheus.
 	ask := func(path string, parameters url.Values, into any) error {
-		res, err := http.Get(prometheus + path + "?" + parameters.Encode())
+		res, err := client.Get(prometheus + path + "?" + parameters.Encode())
 		if err != nil {
 			return err
 		}
@@ -86,7 +89,7 @@ func TestNoPanelIsEmptyOnALiveDaemon(t *testing.T) {
 			Data          any
 		}{Data: into}
 		if err := json.Unmarshal(body, &answer); err != nil || answer.Status != "success" {
-			return fmt.Errorf("%s: %s: %w", res.Status, body, err)
+			return fmt.Errorf("prometheus: %s: %s (%v)", res.Status, body, err)
 		}
 		return nil
 	}

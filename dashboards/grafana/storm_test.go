@@ -3,6 +3,7 @@ package grafana_test
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -156,15 +157,19 @@ func (s *storm) wave(now time.Time, file, push, api string) error {
 	prices.WriteString(line(now, 50*ms, 10*ms, "prices", "/fares/1", again+`,"status":500,"bytes_sent":10`) + line(now, 20*ms, 10*ms, "prices", "/fares/1", again+ok))
 	for _, f := range []func() (*http.Response, error){
 		func() (*http.Response, error) {
-			return http.Post(push+"/ingest", "application/x-ndjson", strings.NewReader(prices.String()))
+			return client.Post(push+"/ingest", "application/x-ndjson", strings.NewReader(prices.String()))
 		},
-		func() (*http.Response, error) { return http.Get(api + "/api/v1/summary") },
+		func() (*http.Response, error) { return client.Get(api + "/api/v1/summary") },
 	} {
 		res, err := f()
 		if err != nil {
 			return err
 		}
+		_, err = io.Copy(io.Discard, res.Body)
 		res.Body.Close()
+		if err != nil {
+			return err
+		}
 		if res.StatusCode != http.StatusOK {
 			return fmt.Errorf("%s: %s", res.Request.URL, res.Status)
 		}
