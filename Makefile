@@ -11,7 +11,7 @@ DEMO    ?=
 RACE    := $(shell command -v $${CC:-cc} >/dev/null 2>&1 && echo -race)
 
 .DEFAULT_GOAL := help
-.PHONY: help build page demo samples test lint fuzz bench bench-replay bench-kafka pgo record test-recorded test-kafka clean
+.PHONY: help build page demo samples test lint fuzz bench bench-replay bench-kafka pgo record test-page test-recorded test-kafka clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,11 +47,22 @@ samples: build ## audit the shipped sample logs and print the reports
 		echo; \
 	done
 
-test: page lint ## check and run every test that needs nothing but this machine
+test: build lint ## check and run every test that needs nothing but this machine
 ifeq ($(RACE),)
 	@echo "no C compiler: the race detector is off" >&2
 endif
 	$(GO) test $(RACE) -shuffle=on -count=1 -timeout 20m ./...
+	@$(MAKE) --no-print-directory test-page
+
+# A script of node, so that the browser is driven by what is made for it.
+CHROMIUM := $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
+
+test-page: build ## test the live page in Chromium, beside a demo
+ifeq ($(and $(CHROMIUM),$(shell command -v npm)),)
+	@echo "SKIPPED: the live page is tested where npm and Chromium are, and here one is missing" >&2; test -z "$$CI"
+else
+	@CHROMIUM=$(CHROMIUM) node --test $(WEB)/test/*.test.mjs
+endif
 
 lint: ## gofmt, go vet, staticcheck
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "gofmt would change:"; gofmt -l $$(git ls-files '*.go'); exit 1; }

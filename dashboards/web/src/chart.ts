@@ -132,7 +132,7 @@ export class Chart {
     }
     ctx.stroke();
     ctx.restore();
-    this.text(u, "provisional", left);
+    this.text(u, "provisional", left, right);
   }
 
   /** marks draws where the stream begins, and the limit. */
@@ -158,14 +158,14 @@ export class Chart {
     ctx.restore();
   }
 
-  private text(u: uPlot, words: string, x: number): void {
+  /** text stands above the plot, from x on; before the end if it does not fit. */
+  private text(u: uPlot, words: string, x: number, end = u.bbox.left + u.bbox.width): void {
     const { ctx, bbox } = u, ratio = devicePixelRatio;
     ctx.save();
     ctx.font = `${11 * ratio}px system-ui, sans-serif`;
     ctx.fillStyle = colour("--soft");
     ctx.textAlign = "left";
-    const left = Math.min(x + 3 * ratio, bbox.left + bbox.width - ctx.measureText(words).width);
-    ctx.fillText(words, left, bbox.top - 3 * ratio);
+    ctx.fillText(words, Math.min(x + 3 * ratio, end - ctx.measureText(words).width - 2 * ratio), bbox.top - 3 * ratio);
     ctx.restore();
   }
 

@@ -240,7 +240,7 @@ export class Page {
     const tile = (name: string, value: string, more: string): HTMLElement => h("div", {}, h("dt", {}, name), h("dd", {}, h("b", {}, value), h("small", {}, more)));
     fill(this.tiles,
       tile("Load factor", times(w?.load_factor), `${rate(w?.arrivals_per_second)} for ${rate(w?.originals_per_second)} originals`),
-      tile("Amplification", times(closed?.amplification), `all traffic: ${times(closed?.amplification_low)} to ${times(closed?.amplification_high)}, to ${clock(closed?.to)}`),
+      tile("Amplification, final minute", times(closed?.amplification), `of all traffic ${times(closed?.amplification_low)} to ${times(closed?.amplification_high)}; ended ${clock(closed?.to)}`),
       tile("Coverage", share(w?.coverage), w && w.arrivals > 0 ? `${share(w.verified / w.arrivals)} verified, ${share(w.claimed / w.arrivals)} claimed` : "no arrivals"),
       tile("Retry budget", words.left, `${words.state}${words.when ? ", " + words.when : ""}`),
       tile("Dead answers", share(w?.responses.dead_share), `${count(w?.responses.dead_seconds)} s of work for nobody; ${share(w?.responses.visibility)} visible`),
@@ -265,7 +265,12 @@ export class Page {
 
   private draw(): void {
     const [from, to] = span(this.view, this.summary ? Date.parse(this.summary.at) / 1000 : Date.now() / 1000);
-    if (streamed(this.view)) this.frame = this.live?.frame(from, to) ?? empty(from, to);
+    if (streamed(this.view)) {
+      this.frame = this.live?.frame(from, to) ?? empty(from, to);
+      // Of a young daemon what there is, and not nine minutes of nothing.
+      const first = this.frame.x.find((_, i) => this.frame.y.arrivals[i] !== null);
+      this.frame.from = Math.max(from, Math.min((first ?? from) - 5, to - 120));
+    }
     this.charts.forEach((c, i) => c.draw(this.frame, specs[i]!.id === "budget" && !streamed(this.view) ? "Budgets are read live: they stand under Live, of a whole dependency." : undefined));
   }
 

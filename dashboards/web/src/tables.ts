@@ -15,7 +15,7 @@ export class Panel {
   readonly element: HTMLElement;
 
   constructor(id: string, title: string) {
-    this.body.setAttribute("role", "region");
+    this.body.setAttribute("role", "group");
     this.body.setAttribute("aria-labelledby", id + "-title");
     this.element = h("section", { class: "panel", id, "aria-labelledby": id + "-title" }, h("h2", { id: id + "-title" }, title), this.body, this.note);
   }

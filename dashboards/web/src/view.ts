@@ -20,7 +20,7 @@ const names = ["dependency", "from", "to", "route", "originator", "peer", "quest
 export function read(search: string): View {
   const q = new URLSearchParams(search);
   const r = q.get("range") ?? "live";
-  const v: View = { range: r in ranges ? (r as Range) : "live", sort: q.get("sort") === "seconds" ? "seconds" : "excess" };
+  const v: View = { range: Object.hasOwn(ranges, r) ? (r as Range) : "live", sort: q.get("sort") === "seconds" ? "seconds" : "excess" };
   for (const name of names) v[name] = q.get(name) ?? undefined;
   if (v.range === "abs" && (Number.isNaN(Date.parse(v.from ?? "")) || Number.isNaN(Date.parse(v.to ?? "")))) v.range = "live";
   if (v.originator !== undefined && v.peer !== undefined) v.peer = undefined; // rows are by route and one of them
