@@ -60,6 +60,16 @@ export interface Budget {
   exhausted_at: string | null;
 }
 
+export interface Verdict {
+  kind: "storm" | "demand" | "both" | "quiet" | null;
+  load_factor: Ratio;
+  usual_load_factor: Ratio;
+  demand: Ratio;
+  re_ask: boolean;
+  hidden_repeats_suspected: boolean;
+  blind: boolean;
+}
+
 export interface Dependency {
   dependency: string;
   warming: boolean;
@@ -69,6 +79,8 @@ export interface Dependency {
   windows: Window[];
   closed_windows: Window[];
   budgets: Budget[];
+  sampling?: { share: number } | null;
+  verdict?: Verdict | null;
 }
 
 export interface Summary extends Meta {

@@ -7,7 +7,7 @@ import { fill, h, say, type Child } from "./dom";
 import { clock, count, rate, share, times } from "./format";
 import { empty, Live, measures, own, stored, window as windowOf, type Frame } from "./frame";
 import * as tables from "./tables";
-import { budgetWords, judge, medianOriginals, ordinaryGrant } from "./verdict";
+import { budgetWords, judge, ordinaryGrant } from "./verdict";
 import { part, ranges, read, selection, span, streamed, write, type Range, type View } from "./view";
 
 const specs: Spec[] = [
@@ -36,10 +36,13 @@ export class Page {
   private asked = 0; // counts the questions to the API, so that an old answer is dropped
   private timer = 0;
 
-  private readonly status = h("p", { id: "status", role: "status" }, "Connecting …");
+  // What is read out when it changes stands apart from what changes each second.
+  private readonly connection = h("span", { role: "status" }, "Connecting …");
+  private readonly clock = h("span");
+  private readonly status = h("p", { id: "status" }, this.connection, this.clock);
   private readonly access = h("form", { id: "access", hidden: true, submit: (e) => this.enter(e) },
     h("label", { for: "token" }, "This API wants a bearer token"), h("input", { id: "token", type: "password", autocomplete: "off", required: true }), h("button", {}, "Enter"));
-  private readonly word = h("strong", { id: "verdict-word" }, "…");
+  private readonly word = h("strong", { id: "verdict-word", role: "status" }, "…");
   private readonly why = h("span", { id: "verdict-why" });
   private readonly who = h("p", { id: "who" });
   private readonly trust = h("p", { id: "trust" });
@@ -186,10 +189,12 @@ export class Page {
     if (why !== undefined) this.because = ": " + why;
     if (this.lostAt === null) {
       this.because = "";
-      say(this.status, s ? `Connected · ${s.state.replaceAll("_", " ")} · ${clock(s.at)} UTC` : "Connecting …");
+      say(this.connection, s ? `Connected · ${s.state.replaceAll("_", " ")}` : "Connecting …");
+      say(this.clock, s ? ` · ${clock(s.at)} UTC` : "");
     } else {
-      say(this.status, s ? `NO CONNECTION to the auditor since ${clock(this.lostAt)} UTC${this.because}. Everything below is of ${clock(s.at)}. Trying again.`
+      say(this.connection, s ? `NO CONNECTION to the auditor since ${clock(this.lostAt)} UTC${this.because}. Everything below is of ${clock(s.at)}. Trying again.`
         : `NO CONNECTION to the auditor${this.because}. Trying again.`);
+      say(this.clock, "");
     }
     document.body.classList.toggle("lost", this.lostAt !== null);
     if (this.lostAt !== null) document.title = "No connection · auditor";
@@ -207,7 +212,7 @@ export class Page {
     this.sayStatus();
     const now = this.view.dependency;
     fill(this.dependencies, ...s.dependencies.map((d) => {
-      const j = judge(s, d, this.chosen, this.grant, null);
+      const j = judge(s, d, this.chosen, this.grant);
       const a = this.link({ dependency: d.dependency, route: undefined, originator: undefined, peer: undefined, question: undefined }, d.dependency, d.dependency, d.dependency === now);
       a.className = j.level;
       a.append(h("small", {}, `${j.word} · ${times(windowOf(d, "10s")?.load_factor)}`));
@@ -228,7 +233,8 @@ export class Page {
   }
 
   private showVerdict(s: Summary, d: Dependency): void {
-    const j = judge(s, d, this.chosen, this.grant, this.live ? medianOriginals(this.live.frame(0, Infinity)) : null);
+    const j = judge(s, d, this.chosen, this.grant);
+    const budget = this.charts[specs.findIndex((s) => s.id === "budget")]!;
     const w = windowOf(d, "10s"), closed = windowOf(d, "1m", "closed_windows"), b = own(d), words = budgetWords(d);
     this.verdict.className = j.level;
     this.who.hidden = j.level === "good" || j.level === "unknown";
@@ -238,6 +244,7 @@ export class Page {
     this.trust.className = j.trust.length > 0 ? "warn" : "good";
     say(this.trust, j.trust.length > 0 ? "Mind: " + j.trust.join("; ") + "." : "Nothing is known to be missing.");
     const tile = (name: string, value: string, more: string): HTMLElement => h("div", {}, h("dt", {}, name), h("dd", {}, h("b", {}, value), h("small", {}, more)));
+    say(budget.note, b ? `Now: ${count(b.spent)} repeats of ${count(b.allowance)} allowed (${b.model}), ${words.state}, ${words.when}.` : "There is no reading yet.");
     fill(this.tiles,
       tile("Load factor", times(w?.load_factor), `${rate(w?.arrivals_per_second)} for ${rate(w?.originals_per_second)} originals`),
       tile("Amplification, final minute", times(closed?.amplification), `of all traffic ${times(closed?.amplification_low)} to ${times(closed?.amplification_high)}; ended ${clock(closed?.to)}`),

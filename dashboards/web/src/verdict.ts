@@ -1,14 +1,8 @@
 // Is it a storm, how bad, and can the figures be trusted: in words.
 
-import { own, window, type Frame } from "./frame";
+import { own, window } from "./frame";
 import { count, seconds, share, times, type Ratio } from "./format";
-import type { Dependency, Summary } from "./api";
-
-/** chosen is the load factor that is taken for ordinary where none is declared. */
-const chosenDefault = 1.2;
-
-// The verdict's thresholds; docs/page.md gives the rule.
-const stormAbove = 1.2, demandAbove = 1.5;
+import type { Dependency, Summary, Verdict } from "./api";
 
 /** Grant is what the configuration says of the dependency's budget, or its defaults. */
 export interface Grant {
@@ -17,7 +11,7 @@ export interface Grant {
 }
 export const ordinaryGrant: Grant = { coverage_floor: 0.85, min_arrivals: 20 };
 
-export interface Verdict {
+export interface Words {
   level: "good" | "warn" | "bad" | "unknown";
   word: string;
   why: string;
@@ -26,48 +20,52 @@ export interface Verdict {
 
 const number = (v: Ratio): number | null => (typeof v === "number" ? v : null);
 
-/** medianOriginals is the ordinary demand of the last ten minutes, if five are known. */
-export function medianOriginals(f: Frame): number | null {
-  const known = f.y.originals.filter((v): v is number => v !== null).sort((a, b) => a - b);
-  const first = f.y.originals.findIndex((v) => v !== null);
-  if (first < 0 || f.x.at(-1)! - f.x[first]! < 300) return null;
-  return known[known.length >> 1] ?? null;
+/**
+ * alone is the verdict by the load factor of the last 10 s alone, of a daemon that gives
+ * none. The thresholds are those of docs/page.md.
+ */
+function alone(d: Dependency, chosen: number | null, grant: Grant): Verdict | null {
+  const w = window(d, "10s"), usual = chosen || 1.2;
+  if (!w || w.arrivals < grant.min_arrivals) return null;
+  const load = number(w.load_factor), visibility = number(w.responses.visibility);
+  return {
+    kind: load === null ? null : load > 1.2 * usual ? "storm" : "quiet", load_factor: load, usual_load_factor: usual, demand: null, re_ask: false, hidden_repeats_suspected: false,
+    blind: w.verified / w.arrivals < grant.coverage_floor || (visibility !== null && visibility < 0.5),
+  };
 }
 
-/** judge says what a dependency's last ten seconds are. */
-export function judge(s: Summary, d: Dependency, chosen: number | null, grant: Grant, ordinary: number | null): Verdict {
-  const w = window(d, "10s");
+/** judge says in words what a dependency's newest seconds are. */
+export function judge(s: Summary, d: Dependency, chosen: number | null, grant: Grant): Words {
+  const w = window(d, "10s"), v = d.verdict === undefined ? alone(d, chosen, grant) : d.verdict;
   const trust: string[] = [];
   if (s.state !== "ready" && s.state !== "warming") trust.push(`the auditor is ${s.state.replaceAll("_", " ")}`);
   if (d.warming) trust.push("warming: repeats are missing, so all of this reads low");
   if (d.scope_split) trust.push("a question was seen in two scopes: repeats are missing");
-  if (s.sampling) trust.push(`one question in ${count(1 / s.sampling.share)} is followed`);
+  if (d.sampling) trust.push(`one question in ${count(1 / d.sampling.share)} is followed`);
   const read = number(d.read_share);
   if (read !== null && read < 0.99) trust.push(`only ${share(read)} of records could be read`);
-  const arrivals = w?.arrivals ?? 0;
-  if (!w || arrivals < grant.min_arrivals) {
-    return { level: "unknown", word: "Too little to judge", why: arrivals === 1 ? "1 arrival in 10 s" : `${count(arrivals)} arrivals in 10 s`, trust };
-  }
-  const verified = w.verified / arrivals, least = grant.coverage_floor;
-  if (verified < least) trust.push(`blind: keys prove ${share(verified)} of arrivals, and ${share(least)} are wanted`);
-  const visibility = number(w.responses.visibility);
-  if (visibility !== null && visibility < 0.5) trust.push(`only ${share(visibility)} of records can show that a caller left`);
+  if (v?.blind) trust.push("blind: " + (w && w.arrivals > 0 ? `keys prove ${share(w.verified / w.arrivals)} of arrivals (${share(grant.coverage_floor)} are wanted), and ${share(w.responses.visibility)} of records can show that a caller left` : "too little is proven"));
 
-  const load = number(w.load_factor), limit = chosen || chosenDefault;
-  const demand = ordinary && number(w.originals_per_second) !== null ? number(w.originals_per_second)! / ordinary : null;
-  const grown = demand !== null && demand > demandAbove;
-  if (load === null) return { level: "unknown", word: "Cannot be judged", why: "no arrival of the last 10 s could be attributed to a question", trust };
-  const spent = own(d)?.state;
-  if (load > limit * stormAbove) {
-    const more = grown ? `, and demand is ${times(demand)} the ordinary one` : demand !== null ? ", while demand is ordinary" : "";
-    return {
-      level: "bad", word: grown ? "Retry storm and demand" : "Retry storm",
-      why: `each original of the last 10 s brings ${count(load)} arrivals, so ${share((load - 1) / load)} are repeats${more}`, trust,
-    };
+  if (!v) return { level: "unknown", word: "Too little to judge", why: `${count(w?.arrivals ?? 0)} arrivals in 10 s`, trust };
+  if (!v.kind) return { level: "unknown", word: "Cannot be judged", why: "none of the newest arrivals could be attributed to a question", trust };
+  const load = number(v.load_factor), spent = own(d)?.state;
+  const why = [load === null ? "nothing but repeats came"
+    : load > 1 ? `each original brings ${count(load)} arrivals, so ${share((load - 1) / load)} are repeats; usual are ${count(v.usual_load_factor)}` : "no arrival is a repeat"];
+  const demand = number(v.demand);
+  if (demand !== null) why.push(`demand is ${times(demand)} the ordinary one`);
+  if (v.re_ask) why.push("people ask anew: originals rise while fewer are answered in time");
+  if (v.hidden_repeats_suspected) why.push("hidden repeats suspected: arrivals without a key rise while originals do not");
+  const words = (level: Words["level"], word: string): Words => ({ level, word, why: why.join("; "), trust });
+  if (v.kind === "storm") return words("bad", "Retry storm");
+  if (v.kind === "both") return words("bad", "Retry storm and demand");
+  if (v.re_ask) return words("warn", "People ask again");
+  if (v.kind === "demand") return words("warn", "Demand");
+  if (v.hidden_repeats_suspected) return words("warn", "Hidden repeats?");
+  if (spent === "exhausted" || spent === "low") {
+    why.push(`the retry budget is ${spent}`);
+    return words("warn", "Retries rise");
   }
-  if (grown) return { level: "warn", word: "Demand", why: `${times(demand)} the ordinary number of questions; few repeats (${times(load)})`, trust };
-  if (spent === "exhausted" || spent === "low") return { level: "warn", word: "Retries rise", why: `load factor ${times(load)}, and the retry budget is ${spent}`, trust };
-  return { level: "good", word: "Quiet", why: `load factor ${times(load)}, ${share((load - 1) / load)} of arrivals are repeats`, trust };
+  return words("good", "Quiet");
 }
 
 /** budgetWords are the figures of the retry budget. */

@@ -23,13 +23,14 @@ describe("the page during a storm", { timeout: 240_000 }, () => {
     assert.equal(await page.locator("#verdict").getAttribute("class"), "good");
     await text(page, "#verdict-word", /^Retry storm/);
     assert.equal(await page.locator("#verdict").getAttribute("class"), "bad");
-    await text(page, "#verdict-why", /^seats: each original of the last 10 s brings [\d.]+ arrivals/);
+    await text(page, "#verdict-why", /^seats: each original brings [\d.]+ arrivals, so [\d.]+ % are repeats/);
     await text(page, "#who", /Silence peer (bff|mobile-api): −[\d.]+\/s\. .*coverage 9\d/);
     await text(page, "#tiles", /Load factor[2-9]\.\d\d×|Load factor\d\d\.\d\d×/);
     await text(page, "#tiles", /Coverage9\d\.\d %/);
     await text(page, "#tiles", /Retry budgetnoneexhausted/);
     assert.match(await page.title(), /^Retry storm/);
     await text(page, "#dependencies", /pricesQuiet/);
+    await text(page, "#budget .note", /^Now: \d+ repeats of [\d.]+ allowed \(ratio\), exhausted, \d+ % spent\.$/);
     await text(page, "#load .readout", /arrivals \d+.*originals \d+.*coverage 9\d/);
     await text(page, "#sources", /access-logs.*reading/);
     await text(page, "#hops", /The caller next to us makes[12]\.\d\d×/);

@@ -10,7 +10,7 @@ async function load(name) {
 }
 
 const { stored, Live } = await load("frame");
-const { judge, medianOriginals, ordinaryGrant } = await load("verdict");
+const { judge, ordinaryGrant } = await load("verdict");
 const view = await load("view");
 const format = await load("format");
 
@@ -69,51 +69,56 @@ describe("frames", () => {
 });
 
 describe("the verdict", () => {
-  const verdict = (s, chosen = null, ordinary = null) => judge(s, s.dependencies[0], chosen, ordinaryGrant, ordinary);
+  const words = (s, chosen = null) => judge(s, s.dependencies[0], chosen, ordinaryGrant);
+  const quiet = { kind: "quiet", load_factor: 1, usual_load_factor: 1.2, demand: null, re_ask: false, hidden_repeats_suspected: false, blind: false };
 
-  it("follows the load factor, the demand and the budget", () => {
-    for (const [o, load, chosen, ordinary, budgets, word, level] of [
-      [20, 1.44, null, null, [], "Quiet", "good"],
-      [20, 1.45, null, null, [], "Retry storm", "bad"],
-      [20, 2.3, 2, null, [], "Quiet", "good"],
-      [20, 2.5, 2, null, [], "Retry storm", "bad"],
-      [20, 3, null, 20, [], "Retry storm", "bad"],
-      [40, 3, null, 20, [], "Retry storm and demand", "bad"],
-      [40, 1, null, 20, [], "Demand", "warn"],
-      [20, 1.3, null, 20, [{ route: "", state: "exhausted" }], "Retries rise", "warn"],
-      [20, 1.3, null, 20, [{ route: "GET /a", state: "exhausted" }], "Quiet", "good"],
-      [1, 1, null, 20, [], "Too little to judge", "unknown"],
-      [0, 1, null, 20, [], "Too little to judge", "unknown"],
+  it("is the daemon's, in words", () => {
+    for (const [verdict, word, level, why] of [
+      [{ ...quiet }, "Quiet", "good", "no arrival is a repeat"],
+      [{ ...quiet, load_factor: 1.25, demand: 1.1 }, "Quiet", "good", "each original brings 1.25 arrivals, so 20.0 % are repeats; usual are 1.2; demand is 1.10× the ordinary one"],
+      [{ ...quiet, kind: "storm", load_factor: 4 }, "Retry storm", "bad", "each original brings 4 arrivals, so 75.0 % are repeats; usual are 1.2"],
+      [{ ...quiet, kind: "storm", load_factor: null }, "Retry storm", "bad", "nothing but repeats came"],
+      [{ ...quiet, kind: "both", load_factor: 4, demand: 2 }, "Retry storm and demand", "bad", /demand is 2\.00× the ordinary one$/],
+      [{ ...quiet, kind: "demand", demand: 2 }, "Demand", "warn", /demand is 2\.00× the ordinary one$/],
+      [{ ...quiet, kind: "demand", demand: 2, re_ask: true }, "People ask again", "warn", /originals rise while fewer are answered in time$/],
+      [{ ...quiet, hidden_repeats_suspected: true }, "Hidden repeats?", "warn", /^no arrival is a repeat; hidden repeats suspected/],
+      [{ ...quiet, kind: null, load_factor: null }, "Cannot be judged", "unknown", /could be attributed/],
+      [null, "Too little to judge", "unknown", "200 arrivals in 10 s"],
     ]) {
-      const v = verdict(summary(100, o, load, { budgets }), chosen, ordinary);
-      assert.deepEqual([v.word, v.level], [word, level], `${o}/s, load ${load}, chosen ${chosen}, ordinary ${ordinary}`);
-      assert.deepEqual(v.trust, []);
+      const v = words(summary(100, 20, 1, { dependency: { verdict } }));
+      assert.deepEqual([v.word, v.level, v.trust], [word, level, []], JSON.stringify(verdict));
+      if (why instanceof RegExp) assert.match(v.why, why);
+      else assert.equal(v.why, why);
     }
+    const spent = summary(100, 20, 1, { dependency: { verdict: quiet }, budgets: [{ route: "", state: "exhausted" }] });
+    assert.deepEqual([words(spent).word, words(spent).level], ["Retries rise", "warn"]);
+    const other = summary(100, 20, 1, { dependency: { verdict: quiet }, budgets: [{ route: "GET /a", state: "exhausted" }] });
+    assert.equal(words(other).word, "Quiet");
   });
 
-  it("says what the figures lack", () => {
+  it("is the load factor's where the daemon gives none", () => {
+    for (const [o, load, chosen, word] of [
+      [20, 1.44, null, "Quiet"], [20, 1.45, null, "Retry storm"], [20, 2.3, 2, "Quiet"], [20, 2.5, 2, "Retry storm"], [1, 1, null, "Too little to judge"], [0, 1, null, "Too little to judge"],
+    ]) assert.equal(words(summary(100, o, load), chosen).word, word, `${o}/s, load ${load}, chosen ${chosen}`);
+    assert.equal(words(summary(100, 20, 1, { window: { verified: 0, attributable: 0, load_factor: null } })).word, "Cannot be judged");
+  });
+
+  it("stands beside what the figures lack", () => {
     for (const [more, want] of [
-      [{ window: { verified: 160, claimed: 40 } }, /^blind: keys prove 80\.0 % of arrivals, and 85\.0 % are wanted$/],
-      [{ responses: { visibility: 0.4 } }, /^only 40\.0 % of records can show/],
+      [{ dependency: { verdict: { ...quiet, blind: true } } }, /^blind: keys prove 100 % of arrivals \(85\.0 % are wanted\), and 100 % of records can show/],
+      [{ window: { verified: 160, claimed: 40 } }, /^blind: keys prove 80\.0 %/],
+      [{ responses: { visibility: 0.4 } }, /^blind: .* and 40\.0 % of records can show/],
       [{ dependency: { read_share: 0.9 } }, /^only 90\.0 % of records could be read$/],
       [{ dependency: { warming: true } }, /^warming/],
       [{ dependency: { scope_split: true } }, /two scopes/],
+      [{ dependency: { sampling: { share: 0.25 } } }, /^one question in 4 is followed$/],
       [{ state: "store_unavailable" }, /^the auditor is store unavailable$/],
     ]) {
-      const v = verdict(summary(100, 20, 1, more));
+      const v = words(summary(100, 20, 1, more));
+      assert.equal(v.word, "Quiet");
       assert.equal(v.trust.length, 1);
       assert.match(v.trust[0], want);
     }
-    const nothing = verdict(summary(100, 20, 1, { window: { verified: 0, attributable: 0, load_factor: null } }));
-    assert.equal(nothing.word, "Cannot be judged");
-  });
-
-  it("knows an ordinary demand only of five minutes and more", () => {
-    const live = new Live("seats");
-    for (let s = 0; s <= 299; s++) live.push(summary(s, s < 200 ? 20 : 40, 1));
-    assert.equal(medianOriginals(live.frame(0, Infinity)), null);
-    live.push(summary(300, 20, 1));
-    assert.equal(medianOriginals(live.frame(0, Infinity)), 20);
   });
 });
 
