@@ -153,7 +153,7 @@ export class Chart {
       const x = u.valToPos(live, "x", true);
       ctx.strokeStyle = colour("--soft");
       line(ctx, x, bbox.top, x, bbox.top + bbox.height);
-      this.text(u, "live", x);
+      if (bbox.left + bbox.width - x > 30 * devicePixelRatio) this.text(u, "live", x);
     }
     ctx.restore();
   }

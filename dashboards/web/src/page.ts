@@ -1,7 +1,7 @@
 // The page: it follows the stream, asks for the rest every few seconds, and shows what
 // the URL says.
 
-import { follow, get, Refused, setToken, type Alerts, type Dependency, type Meta, type Part, type Policy, type Question, type Series, type Sources, type Summary, type Top } from "./api";
+import { follow, get, Refused, setToken, type Alerts, type Dependency, type Part, type Policy, type Question, type Series, type Sources, type Summary, type Top } from "./api";
 import { Chart, type Spec } from "./chart";
 import { fill, h, say, type Child } from "./dom";
 import { clock, count, rate, share, times } from "./format";
@@ -23,7 +23,8 @@ const specs: Spec[] = [
     { column: "attributable", label: "verified and claimed", colour: "--c-other", dash: true }, { column: "verified", label: "verified", colour: "--c-good", fill: true }] },
 ];
 
-const everyMs = 5000;
+/** pause is how long what is asked for may grow old: long ranges change little. */
+const pause = (v: View): number => (v.range === "live" || v.range === "15m" ? 5000 : 30_000);
 
 export class Page {
   private view: View = read(location.search);
@@ -153,9 +154,15 @@ export class Page {
     fill(this.sort, "Worst by ", this.link({ sort: "excess" }, "excess", "by-excess", v.sort === "excess"), " or by ",
       this.link({ sort: "seconds" }, "seconds of repeats", "by-seconds", v.sort === "seconds"));
     this.panels.question.element.hidden = v.question === undefined;
-    if (v.dependency !== undefined && this.live?.dependency !== v.dependency) this.live = new Live(v.dependency);
+    if (v.dependency !== undefined && this.live?.dependency !== v.dependency) {
+      this.live = new Live(v.dependency);
+      this.worst = {};
+      fill(this.who);
+    }
     if (this.summary) this.showSummary(this.summary);
-    this.draw();
+    this.frame = empty(from, to);
+    this.draw("Reading …");
+    for (const x of Object.values(this.panels)) x.turn();
     this.refresh();
   }
 
@@ -242,7 +249,7 @@ export class Page {
     say(this.word, j.word);
     say(this.why, `${d.dependency}: ${j.why}.`);
     this.trust.className = j.trust.length > 0 ? "warn" : "good";
-    say(this.trust, j.trust.length > 0 ? "Mind: " + j.trust.join("; ") + "." : "Nothing is known to be missing.");
+    say(this.trust, j.trust.length > 0 ? "Mind: " + j.trust.join("; ") + "." : "Of what could be attributed nothing is known to be missing.");
     const tile = (name: string, value: string, more: string): HTMLElement => h("div", {}, h("dt", {}, name), h("dd", {}, h("b", {}, value), h("small", {}, more)));
     say(budget.note, b ? `Now: ${count(b.spent)} repeats of ${count(b.allowance)} allowed (${b.model}), ${words.state}, ${words.when}.` : "There is no reading yet.");
     fill(this.tiles,
@@ -254,14 +261,14 @@ export class Page {
       tile("Budget at its worst", share(b?.peak_consumed), b?.exhausted_at ? `first exhausted ${clock(b.exhausted_at)}` : "never exhausted"));
   }
 
-  /** sayWho names who costs the most now, beside the verdict. */
-  private sayWho(kind: "peer" | "route", a: Top): void {
-    const worst = a.parts.reduce<Part | null>((w, x) => (x.repeats > (w?.repeats ?? 0) ? x : w), null);
-    const length = (Date.parse(a.to ?? "") - Date.parse(a.from ?? "")) / 1000;
+  /** sayWho names who costs the most now, beside the verdict; nobody if that is not known. */
+  private sayWho(kind: "peer" | "route", a: Top | null): void {
+    const length = a ? (Date.parse(a.to ?? "") - Date.parse(a.from ?? "")) / 1000 : 0;
+    const worst = a?.parts.reduce<Part | null>((w, x) => (x.name !== "" && x.repeats > (w?.repeats ?? 0) ? x : w), null);
     this.worst[kind] = worst && length > 0
-      ? h("span", {}, `Silence ${kind} `, this.link({ [kind]: worst.name }, worst.name, "who-" + kind), `: −${rate(worst.repeats / length)}. `) : null;
+      ? h("span", {}, `Silence ${kind} `, this.link({ [kind]: worst.name }, worst.name, "who-" + kind), `: −${rate(worst.repeats / length)} (coverage ${share(worst.coverage)}). `) : null;
     const { peer, route } = this.worst;
-    fill(this.who, ...(peer || route ? [peer, route, h("small", {}, `Repeats of the last minute, coverage ${share(a.coverage)}.`)] : []));
+    fill(this.who, ...(peer || route ? [peer, route, h("small", {}, "Repeats of the last minute.")] : []));
   }
 
   private worst: { [kind: string]: HTMLElement | null } = {};
@@ -270,15 +277,17 @@ export class Page {
     return this.policy?.declared?.chosen ?? null;
   }
 
-  private draw(): void {
-    const [from, to] = span(this.view, this.summary ? Date.parse(this.summary.at) / 1000 : Date.now() / 1000);
+  /** draw shows the frame; why says what is wrong where it holds nothing. */
+  private draw(why?: string): void {
     if (streamed(this.view)) {
+      const [from, to] = span(this.view, this.summary ? Date.parse(this.summary.at) / 1000 : Date.now() / 1000);
       this.frame = this.live?.frame(from, to) ?? empty(from, to);
       // Of a young daemon what there is, and not nine minutes of nothing.
       const first = this.frame.x.find((_, i) => this.frame.y.arrivals[i] !== null);
       this.frame.from = Math.max(from, Math.min((first ?? from) - 5, to - 120));
     }
-    this.charts.forEach((c, i) => c.draw(this.frame, specs[i]!.id === "budget" && !streamed(this.view) ? "Budgets are read live: they stand under Live, of a whole dependency." : undefined));
+    const noBudget = streamed(this.view) ? undefined : "Budgets are read live: they stand under Live, of a whole dependency.";
+    this.charts.forEach((c, i) => c.draw(this.frame, (specs[i]!.id === "budget" && noBudget) || why));
   }
 
   // What is asked for every few seconds.
@@ -286,78 +295,84 @@ export class Page {
   private refresh(): void {
     clearTimeout(this.timer);
     const turn = ++this.asked;
-    this.timer = setTimeout(() => { if (!document.hidden) this.refresh(); }, everyMs);
-    if (this.view.dependency === undefined) return;
-    void this.ask(turn);
+    void this.ask(turn).then(() => {
+      if (turn === this.asked) this.timer = setTimeout(() => { if (!document.hidden) this.refresh(); }, pause(this.view));
+    });
   }
 
   private async ask(turn: number): Promise<void> {
     const v = this.view, p = this.panels, all = selection(v);
+    if (v.dependency === undefined) return;
     const [from, to] = span(v, Date.now() / 1000);
     const bounds = { from: iso(from), to: iso(to) };
     // Of a part there are stored figures only, and of "live" the last five minutes.
     const recent = v.range === "live" ? { from: iso(to - 300), to: iso(to) } : bounds;
     const over = v.range === "live" ? "of the last 5 min" : "of the range";
     const range = streamed(v) ? { window: "1m", dependency: v.dependency } : { ...recent, ...all };
+    const whole = { ...all, ...recent, step: Math.ceil((Date.parse(recent.to) - Date.parse(recent.from)) / 600_000) * 60 + "s" };
     const go: tables.Go = (change, words, key) => this.link(change, words, key);
-    const one = async <T extends Meta | { questions: Question[] }>(panels: tables.Panel[], path: string, params: { [name: string]: string | undefined }, show: (a: T) => void): Promise<void> => {
-      try {
-        const a = await get<T>(path, params);
-        if (turn === this.asked) show(a);
-      } catch (why) {
-        if (turn !== this.asked) return;
-        if (why instanceof Refused && why.status === 401) this.access.hidden = false;
-        panels.forEach((x) => x.fail(why instanceof Error ? why.message : String(why)));
-      }
+
+    const work: Promise<void>[] = [];
+    const one = <T>(path: string, params: { [name: string]: string | undefined }, show: (a: T) => void, fail: (why: string) => void): void => {
+      const ask = async (): Promise<void> => {
+        try {
+          const a = await get<T>(path, params);
+          if (turn === this.asked) show(a);
+        } catch (why) {
+          if (turn !== this.asked) return;
+          if (why instanceof Refused && why.status === 401) this.access.hidden = false;
+          fail(why instanceof Error ? why.message : String(why));
+        }
+      };
+      work.push(ask());
     };
-    const coarse = String(Math.max(10, Math.ceil((Date.parse(recent.to) - Date.parse(recent.from)) / 10_000 / 60) * 60));
-    const work: Promise<void>[] = [
-      one<Series>([p.hops, p.retries], "series", { ...all, ...recent, step: coarse + "s", measure: tables.breakdown }, (a) => {
-        tables.hops(p.hops, a.total, a.coverage, over);
-        tables.retries(p.retries, a.total, a.coverage, over);
-        this.failed = a.total.amplification_if_failed;
-      }),
-      one<Series>([p.perQuestion, p.reasons], "series", { ...all, ...recent, step: coarse + "s", measure: tables.distribution }, (a) => {
-        tables.perQuestion(p.perQuestion, a.total, this.failed, a.coverage, over);
-        const by = Object.entries(a.total).filter(([k, n]) => k.startsWith("unattributable.") && typeof n === "number").map(([k, n]): [string, number] => [k.slice(15), n as number]);
-        tables.reasons(p.reasons, typeof a.total.arrivals === "number" ? a.total.arrivals : 0, by, over);
-      }),
-      one<Policy>([p.policy], "policy", { dependency: v.dependency }, (a) => {
-        this.policy = a;
-        const g = a.granted?.find((g) => g.route === "");
-        this.grant = { coverage_floor: g?.coverage_floor ?? ordinaryGrant.coverage_floor, min_arrivals: g?.min_arrivals ?? ordinaryGrant.min_arrivals };
-        tables.policy(p.policy, a, v.dependency!);
-      }),
-      one<Alerts>([p.alerts], "alerts", { dependency: v.dependency }, (a) => tables.alerts(p.alerts, a)),
-      one<Sources>([p.sources], "sources", {}, (a) => tables.sources(p.sources, a)),
-      one<Top>([p.questions], "top", { ...range, by: "question" }, (a) => tables.questions(p.questions, a, go)),
-    ];
+    const fails = (...panels: tables.Panel[]) => (why: string): void => panels.forEach((x) => x.fail(why));
+
+    one<Series>("series", { ...whole, measure: tables.breakdown }, (a) => {
+      tables.hops(p.hops, a.total, a.coverage, over);
+      tables.retries(p.retries, a.total, a.coverage, over);
+    }, fails(p.hops, p.retries));
+    one<Series>("series", { ...whole, measure: tables.distribution }, (a) => {
+      tables.perQuestion(p.perQuestion, a.total, a.coverage, over);
+      tables.reasons(p.reasons, a.total, over);
+    }, fails(p.perQuestion, p.reasons));
+    one<Policy>("policy", { dependency: v.dependency }, (a) => {
+      this.policy = a;
+      const g = a.granted?.find((g) => g.route === "");
+      this.grant = { coverage_floor: g?.coverage_floor ?? ordinaryGrant.coverage_floor, min_arrivals: g?.min_arrivals ?? ordinaryGrant.min_arrivals };
+      tables.policy(p.policy, a, v.dependency!);
+    }, fails(p.policy));
+    one<Alerts>("alerts", { dependency: v.dependency }, (a) => tables.alerts(p.alerts, a), fails(p.alerts));
+    one<Sources>("sources", {}, (a) => tables.sources(p.sources, a), fails(p.sources));
     for (const kind of ["peer", "originator", "route"] as const) {
-      work.push(one<Top>([p[kind]], "top", { ...range, by: kind, sort: v.sort }, (a) => tables.worst(p[kind], kind, a, streamed(v), go)));
+      one<Top>("top", { ...range, by: kind, sort: v.sort }, (a) => tables.worst(p[kind], kind, a, streamed(v), go), fails(p[kind]));
     }
+    one<Top>("top", { ...range, by: "question" }, (a) => tables.questions(p.questions, a, go), fails(p.questions));
     for (const kind of ["peer", "route"] as const) {
-      work.push(one<Top>([], "top", { window: "1m", dependency: v.dependency, by: kind }, (a) => this.sayWho(kind, a)));
+      one<Top>("top", { window: "1m", dependency: v.dependency, by: kind }, (a) => this.sayWho(kind, a), () => this.sayWho(kind, null));
     }
     if (v.question !== undefined) {
-      work.push(one<{ questions: Question[] }>([p.question], "questions/" + encodeURIComponent(v.question), {}, (a) =>
-        tables.question(p.question, v.question!, a.questions, this.link({ question: undefined }, "Close", "close"))));
+      one<{ questions: Question[] }>("questions/" + encodeURIComponent(v.question), {}, (a) =>
+        tables.question(p.question, v.question!, a.questions, this.link({ question: undefined }, "Close", "close")), fails(p.question));
     }
     if (!streamed(v)) {
-      work.push(one<Series>([], "series", { ...all, ...bounds, measure: measures }, (a) => {
+      one<Series>("series", { ...all, ...bounds, measure: measures }, (a) => {
         this.frame = stored(a);
         this.draw();
-      }));
+      }, (why) => {
+        this.frame = empty(from, to);
+        this.draw("Could not be read: " + why);
+      });
     } else if (this.live?.pending) {
       const live = this.live;
-      work.push(one<Series>([], "series", { dependency: v.dependency, from: "-10m", step: "10s", measure: measures }, (a) => {
+      // Without it the charts begin with the stream, which they say.
+      one<Series>("series", { dependency: v.dependency, from: "-10m", step: "10s", measure: measures }, (a) => {
         live.backfill(stored(a));
-        if (this.live === live) this.draw();
-      }));
+        this.draw();
+      }, () => {});
     }
     await Promise.all(work);
   }
-
-  private failed: number | null | undefined | "unbounded";
 
   // Dark and light.
 

@@ -20,17 +20,26 @@ export class Panel {
     this.element = h("section", { class: "panel", id, "aria-labelledby": id + "-title" }, h("h2", { id: id + "-title" }, title), this.body, this.note);
   }
 
+  private old = false; // what it shows is of another view
+
+  /** turn says that another view is wanted now. */
+  turn(): void {
+    this.old = true;
+  }
+
   /** show replaces what is in it. */
   show(note: string, ...children: Child[]): void {
+    this.old = false;
     this.element.classList.remove("failed");
     fill(this.body, ...children);
     this.note.textContent = note;
   }
 
-  /** fail keeps what was there, and says that it is old. */
+  /** fail says that it could not be read, and keeps what was there if it is of this view. */
   fail(why: string): void {
+    if (this.old) fill(this.body);
     this.element.classList.add("failed");
-    this.note.textContent = `Could not be read anew: ${why}`;
+    this.note.textContent = `Could not be read: ${why}${this.body.childElementCount > 0 ? ". This is what was read before." : ""}`;
   }
 }
 
@@ -85,6 +94,8 @@ export function question(p: Panel, hash: string, found: Question[], close: HTMLE
 const list = (...items: [string, string][]): HTMLElement => h("dl", {}, ...items.flatMap(([k, v]) => [h("dt", {}, k), h("dd", {}, v)]));
 const number = (v: Ratio): number => (typeof v === "number" ? v : 0);
 
+const unattributable = "unattributable.";
+
 /** bars draws shares of a whole as bars with their figures. */
 function bars(items: [string, number][], unit: (v: number) => string = count): HTMLElement {
   const all = items.reduce((sum, [, n]) => sum + n, 0);
@@ -93,21 +104,23 @@ function bars(items: [string, number][], unit: (v: number) => string = count): H
 }
 
 /** reasons says why arrivals could not be attributed. */
-export function reasons(p: Panel, arrivals: number, by: [string, number][], over: string): void {
-  const unknown = by.filter(([, n]) => n > 0).sort((a, b) => b[1] - a[1]);
-  const sum = unknown.reduce((s, [, n]) => s + n, 0);
+export function reasons(p: Panel, v: Values, over: string): void {
+  const arrivals = number(v.arrivals);
+  const known = Object.entries(v).filter(([k, n]) => k.startsWith(unattributable) && number(n) > 0).map(([k, n]): [string, number] => [k.slice(unattributable.length).replaceAll("_", " "), number(n)]);
+  const sum = known.reduce((s, [, n]) => s + n, 0);
   p.show(`Of ${count(arrivals)} arrivals ${over}, ${share(arrivals > 0 ? sum / arrivals : null)} could not be attributed to a question.`,
-    unknown.length > 0 ? bars(unknown.map(([r, n]) => [r.replaceAll("_", " "), n])) : nothing(arrivals > 0 ? "All arrivals could be attributed." : "No arrivals."));
+    known.length > 0 ? bars(known.sort((a, b) => b[1] - a[1])) : nothing(arrivals > 0 ? "All arrivals could be attributed." : "No arrivals."));
 }
+
 
 export const breakdown = [
   "hops.adjacent", "hops.above", "hops.origin", "hops.between", "hops.logger", "hops.same_peer", "retry_gap.p50", "retry_gap.p90", "retry_gap.p99",
-  "repeat_after.gone", "repeat_after.5xx", "repeat_after.429_503", "repeat_after.success", "repeat_after.in_flight", "repeats", "amplification_if_failed",
+  "repeat_after.gone", "repeat_after.5xx", "repeat_after.429_503", "repeat_after.success", "repeat_after.in_flight", "repeats",
 ].join(",");
 
 export const distribution = [
-  "per_question.p50", "per_question.p90", "per_question.p99", "per_question.max", "arrivals", "questions",
-  ...["absent", "malformed", "unknown_originator", "forged", "expired", "not_yet_valid", "unsigned", "unchecked", "late"].map((r) => "unattributable." + r),
+  "per_question.p50", "per_question.p90", "per_question.p99", "per_question.max", "arrivals", "amplification_if_failed",
+  ...["absent", "malformed", "unknown_originator", "forged", "expired", "not_yet_valid", "unsigned", "unchecked", "late"].map((r) => unattributable + r),
 ].join(",");
 
 /** hops says where arrivals multiply. */
@@ -124,12 +137,12 @@ export function hops(p: Panel, v: Values, coverage: Ratio, over: string): void {
 }
 
 /** perQuestion says how many arrivals questions cost. */
-export function perQuestion(p: Panel, v: Values, failed: Ratio, coverage: Ratio, over: string): void {
+export function perQuestion(p: Panel, v: Values, coverage: Ratio, over: string): void {
   const bar = (k: string): HTMLElement =>
     h("div", {}, h("span", {}, k), h("meter", { min: 0, max: Math.max(number(v["per_question.max"]), 1), value: number(v["per_question." + k]), "aria-label": k }), h("span", { class: "n" }, count(v["per_question." + k])));
   p.show(`Questions that were over ${over}; ${covered(coverage)}.`,
     v["per_question.max"] != null ? h("div", { class: "bars" }, ...["p50", "p90", "p99", "max"].map(bar)) : nothing("No question is over yet: that takes a horizon without an arrival of it."),
-    list(["Where the first arrival failed", failed == null ? none : times(failed)]));
+    list(["Where the first arrival failed", times(v.amplification_if_failed)]));
 }
 
 /** retries says how fast repeats come, and what they follow. */

@@ -24,7 +24,7 @@ describe("the page during a storm", { timeout: 240_000 }, () => {
     await text(page, "#verdict-word", /^Retry storm/);
     assert.equal(await page.locator("#verdict").getAttribute("class"), "bad");
     await text(page, "#verdict-why", /^seats: each original brings [\d.]+ arrivals, so [\d.]+ % are repeats/);
-    await text(page, "#who", /Silence peer (bff|mobile-api): −[\d.]+\/s\. .*coverage 9\d/);
+    await text(page, "#who", /Silence peer (bff|mobile-api): −[\d.]+\/s \(coverage 100 %\)\. Silence route GET \/seats\/\{id\}: −[\d.]+\/s \(coverage \d\d/);
     await text(page, "#tiles", /Load factor[2-9]\.\d\d×|Load factor\d\d\.\d\d×/);
     await text(page, "#tiles", /Coverage9\d\.\d %/);
     await text(page, "#tiles", /Retry budgetnoneexhausted/);

@@ -78,6 +78,11 @@ describe("an hour of seconds", { timeout: 180_000 }, () => {
     console.log(`median ${costs[30].toFixed(1)} ms, most ${costs[59].toFixed(1)} ms of the page's time for a second`);
     assert.ok(costs[30] <= 50, `${costs[30]} ms`);
     assert.match(await page.locator("#load .when").textContent(), /13:00:59/);
+
+    // Stored figures that cannot be had are words, and not the seconds of another range.
+    await page.keyboard.press("2");
+    await text(page, "#load .nothing", /^Could not be read: this one has a stream only$/);
+    assert.match(await page.locator("#load .readout").textContent(), /arrivals –originals –/);
     whole();
   });
 });
