@@ -11,7 +11,7 @@ DEMO    ?=
 RACE    := $(shell command -v $${CC:-cc} >/dev/null 2>&1 && echo -race)
 
 .DEFAULT_GOAL := help
-.PHONY: help build page demo samples test lint fuzz bench bench-replay bench-kafka pgo record test-page test-recorded test-kafka clean
+.PHONY: help build page demo samples test lint fuzz bench bench-replay bench-kafka pgo record test-page screenshots test-recorded test-kafka clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ test-page: build ## test the live page in Chromium
 	else \
 		echo "SKIPPED: the live page is tested where there are npm and Chromium" >&2; test -z "$$CI"; \
 	fi
+
+screenshots: build ## take the pictures of the page in docs/ anew, from the demo
+	@CHROMIUM=$(CHROMIUM) node $(WEB)/screenshot.mjs docs
 
 lint: ## gofmt, go vet, staticcheck
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "gofmt would change:"; gofmt -l $$(git ls-files '*.go'); exit 1; }

@@ -268,7 +268,7 @@ export class Page {
     this.worst[kind] = worst && length > 0
       ? h("span", {}, `Silence ${kind} `, this.link({ [kind]: worst.name }, worst.name, "who-" + kind), `: −${rate(worst.repeats / length)} (coverage ${share(worst.coverage)}). `) : null;
     const { peer, route } = this.worst;
-    fill(this.who, ...(peer || route ? [peer, route, h("small", {}, "Repeats of the last minute.")] : []));
+    fill(this.who, ...(peer || route ? [peer, route, h("small", {}, "Repeats of the last 10 s.")] : []));
   }
 
   private worst: { [kind: string]: HTMLElement | null } = {};
@@ -349,7 +349,7 @@ export class Page {
     }
     one<Top>("top", { ...range, by: "question" }, (a) => tables.questions(p.questions, a, go), fails(p.questions));
     for (const kind of ["peer", "route"] as const) {
-      one<Top>("top", { window: "1m", dependency: v.dependency, by: kind }, (a) => this.sayWho(kind, a), () => this.sayWho(kind, null));
+      one<Top>("top", { window: "10s", dependency: v.dependency, by: kind }, (a) => this.sayWho(kind, a), () => this.sayWho(kind, null));
     }
     if (v.question !== undefined) {
       one<{ questions: Question[] }>("questions/" + encodeURIComponent(v.question), {}, (a) =>
