@@ -79,8 +79,8 @@ export interface Dependency {
   windows: Window[];
   closed_windows: Window[];
   budgets: Budget[];
-  sampling?: { share: number } | null;
-  verdict?: Verdict | null;
+  sampling: { share: number } | null;
+  verdict: Verdict | null;
 }
 
 export interface Summary extends Meta {
@@ -130,14 +130,14 @@ export interface Top extends Meta {
 }
 
 export interface Policy extends Meta {
-  granted: { route: string; coverage_floor?: number | null; min_arrivals?: number | null }[];
+  granted: { route: string; coverage_floor: number }[];
   declared: {
     chosen: number;
     worst_case: Ratio;
     affordable: Ratio;
     capacity_per_second: Ratio;
     layers: { name: string; attempts: number | null; retries: number | null; budget: number | null }[];
-    findings: (string | { text: string })[];
+    findings: { text: string }[];
   } | null;
   measured: {
     dependency: string;

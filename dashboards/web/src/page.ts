@@ -7,7 +7,7 @@ import { fill, h, say, type Child } from "./dom";
 import { clock, count, rate, share, times } from "./format";
 import { empty, Live, measures, own, stored, window as windowOf, type Frame } from "./frame";
 import * as tables from "./tables";
-import { budgetWords, judge, ordinaryGrant } from "./verdict";
+import { budgetWords, judge } from "./verdict";
 import { part, ranges, read, selection, span, streamed, write, type Range, type View } from "./view";
 
 const specs: Spec[] = [
@@ -29,8 +29,7 @@ const pause = (v: View): number => (v.range === "live" || v.range === "15m" ? 50
 export class Page {
   private view: View = read(location.search);
   private summary: Summary | null = null;
-  private policy: Policy | null = null;
-  private grant = ordinaryGrant;
+  private coverageFloor: number | null = null; // null: not read yet
   private live: Live | null = null;
   private frame: Frame = empty(0, 1);
   private lostAt: number | null = null;
@@ -219,7 +218,7 @@ export class Page {
     this.sayStatus();
     const now = this.view.dependency;
     fill(this.dependencies, ...s.dependencies.map((d) => {
-      const j = judge(s, d, this.chosen, this.grant);
+      const j = judge(s, d, this.coverageFloor);
       const a = this.link({ dependency: d.dependency, route: undefined, originator: undefined, peer: undefined, question: undefined }, d.dependency, d.dependency, d.dependency === now);
       a.className = j.level;
       a.append(h("small", {}, `${j.word} · ${times(windowOf(d, "10s")?.load_factor)}`));
@@ -240,7 +239,7 @@ export class Page {
   }
 
   private showVerdict(s: Summary, d: Dependency): void {
-    const j = judge(s, d, this.chosen, this.grant);
+    const j = judge(s, d, this.coverageFloor);
     const budget = this.charts[specs.findIndex((s) => s.id === "budget")]!;
     const w = windowOf(d, "10s"), closed = windowOf(d, "1m", "closed_windows"), b = own(d), words = budgetWords(d);
     this.verdict.className = j.level;
@@ -251,7 +250,7 @@ export class Page {
     this.trust.className = j.trust.length > 0 ? "warn" : "good";
     say(this.trust, j.trust.length > 0 ? "Mind: " + j.trust.join("; ") + "." : "Of what could be attributed nothing is known to be missing.");
     const tile = (name: string, value: string, more: string): HTMLElement => h("div", {}, h("dt", {}, name), h("dd", {}, h("b", {}, value), h("small", {}, more)));
-    say(budget.note, b ? `Now: ${count(b.spent)} repeats of ${count(b.allowance)} allowed (${b.model}), ${words.state}, ${words.when}.` : "There is no reading yet.");
+    say(budget.note, b ? `Now: ${count(b.spent)} of ${count(b.allowance)} (${b.model}), ${words.state}${words.when && ", " + words.when}.` : "There is no reading yet.");
     fill(this.tiles,
       tile("Load factor", times(w?.load_factor), `${rate(w?.arrivals_per_second)} for ${rate(w?.originals_per_second)} originals`),
       tile("Amplification, final minute", times(closed?.amplification), `of all traffic ${times(closed?.amplification_low)} to ${times(closed?.amplification_high)}; ended ${clock(closed?.to)}`),
@@ -272,10 +271,6 @@ export class Page {
   }
 
   private worst: { [kind: string]: HTMLElement | null } = {};
-
-  private get chosen(): number | null {
-    return this.policy?.declared?.chosen ?? null;
-  }
 
   /** draw shows the frame; why says what is wrong where it holds nothing. */
   private draw(why?: string): void {
@@ -337,9 +332,7 @@ export class Page {
       tables.reasons(p.reasons, a.total, over);
     }, fails(p.perQuestion, p.reasons));
     one<Policy>("policy", { dependency: v.dependency }, (a) => {
-      this.policy = a;
-      const g = a.granted?.find((g) => g.route === "");
-      this.grant = { coverage_floor: g?.coverage_floor ?? ordinaryGrant.coverage_floor, min_arrivals: g?.min_arrivals ?? ordinaryGrant.min_arrivals };
+      this.coverageFloor = a.granted.find((g) => g.route === "")?.coverage_floor ?? null;
       tables.policy(p.policy, a, v.dependency!);
     }, fails(p.policy));
     one<Alerts>("alerts", { dependency: v.dependency }, (a) => tables.alerts(p.alerts, a), fails(p.alerts));

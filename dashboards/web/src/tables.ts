@@ -170,7 +170,7 @@ export function policy(p: Panel, a: Policy, dependency: string): void {
     ...(d.affordable != null ? [["Affordable", times(d.affordable) + beside(m?.above_affordable)] as [string, string]] : []),
     ...(d.capacity_per_second != null ? [["Capacity", `${rate(d.capacity_per_second)}, ${rate(m?.arrivals_per_second)} measured${beside(m?.above_capacity)}`] as [string, string]] : []),
     ["Layers", d.layers.map((l) => `${l.name} ${l.attempts != null ? l.attempts + " attempts" : l.retries != null ? l.retries + " retries" : l.budget != null ? "budget " + share(l.budget) : ""}`.trim()).join(" → ") || none],
-  ), ...d.findings.map((f) => h("p", { class: "finding" }, "Finding: " + (typeof f === "string" ? f : f.text))));
+  ), ...d.findings.map((f) => h("p", { class: "finding" }, "Finding: " + f.text)));
 }
 
 /** alerts lists what is pending or firing. */

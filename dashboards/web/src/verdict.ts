@@ -2,14 +2,7 @@
 
 import { own, window } from "./frame";
 import { count, seconds, share, times, type Ratio } from "./format";
-import type { Dependency, Summary, Verdict } from "./api";
-
-/** Grant is what the configuration says of the dependency's budget, or its defaults. */
-export interface Grant {
-  coverage_floor: number;
-  min_arrivals: number;
-}
-export const ordinaryGrant: Grant = { coverage_floor: 0.85, min_arrivals: 20 };
+import type { Dependency, Summary } from "./api";
 
 export interface Words {
   level: "good" | "warn" | "bad" | "unknown";
@@ -20,23 +13,9 @@ export interface Words {
 
 const number = (v: Ratio): number | null => (typeof v === "number" ? v : null);
 
-/**
- * alone is the verdict by the load factor of the last 10 s alone, of a daemon that gives
- * none. The thresholds are those of docs/page.md.
- */
-function alone(d: Dependency, chosen: number | null, grant: Grant): Verdict | null {
-  const w = window(d, "10s"), usual = chosen || 1.2;
-  if (!w || w.arrivals < grant.min_arrivals) return null;
-  const load = number(w.load_factor), visibility = number(w.responses.visibility);
-  return {
-    kind: load === null ? null : load > 1.2 * usual ? "storm" : "quiet", load_factor: load, usual_load_factor: usual, demand: null, re_ask: false, hidden_repeats_suspected: false,
-    blind: w.verified / w.arrivals < grant.coverage_floor || (visibility !== null && visibility < 0.5),
-  };
-}
-
-/** judge says in words what a dependency's newest seconds are. */
-export function judge(s: Summary, d: Dependency, chosen: number | null, grant: Grant): Words {
-  const w = window(d, "10s"), v = d.verdict === undefined ? alone(d, chosen, grant) : d.verdict;
+/** judge says in words what a dependency's newest seconds are: the verdict is the daemon's. */
+export function judge(s: Summary, d: Dependency, coverageFloor: number | null): Words {
+  const w = window(d, "10s"), v = d.verdict;
   const trust: string[] = [];
   if (s.state !== "ready" && s.state !== "warming") trust.push(`the auditor is ${s.state.replaceAll("_", " ")}`);
   if (d.warming) trust.push("warming: repeats are missing, so all of this reads low");
@@ -44,7 +23,7 @@ export function judge(s: Summary, d: Dependency, chosen: number | null, grant: G
   if (d.sampling) trust.push(`one question in ${count(1 / d.sampling.share)} is followed`);
   const read = number(d.read_share);
   if (read !== null && read < 0.99) trust.push(`only ${share(read)} of records could be read`);
-  if (v?.blind) trust.push("blind: " + (w && w.arrivals > 0 ? `keys prove ${share(w.verified / w.arrivals)} of arrivals (${share(grant.coverage_floor)} are wanted), and ${share(w.responses.visibility)} of records can show that a caller left` : "too little is proven"));
+  if (v?.blind) trust.push("blind: " + (w && w.arrivals > 0 ? `keys prove ${share(w.verified / w.arrivals)} of arrivals${coverageFloor === null ? "" : ` (${share(coverageFloor)} are wanted)`}, and ${share(w.responses.visibility)} of records can show that a caller left` : "too little is proven"));
 
   if (!v) return { level: "unknown", word: "Too little to judge", why: `${count(w?.arrivals ?? 0)} arrivals in 10 s`, trust };
   if (!v.kind) return { level: "unknown", word: "Cannot be judged", why: "none of the newest arrivals could be attributed to a question", trust };

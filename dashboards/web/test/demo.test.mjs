@@ -30,7 +30,7 @@ describe("the page during a storm", { timeout: 240_000 }, () => {
     await text(page, "#tiles", /Retry budgetnoneexhausted/);
     assert.match(await page.title(), /^Retry storm/);
     await text(page, "#dependencies", /pricesQuiet/);
-    await text(page, "#budget .note", /^Now: \d+ repeats of [\d.]+ allowed \(ratio\), exhausted, \d+ % spent\.$/);
+    await text(page, "#budget .note", /^Now: [\d,]+ of [\d.]+ \(ratio\), exhausted, \d+ % spent\.$/);
     await text(page, "#load .readout", /arrivals \d+.*originals \d+.*coverage 9\d/);
     await text(page, "#sources", /access-logs.*reading/);
     await text(page, "#hops", /The caller next to us makes[12]\.\d\d×/);

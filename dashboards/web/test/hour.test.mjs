@@ -19,6 +19,7 @@ function event(s) {
   });
   const dependencies = Array.from({ length: 12 }, (_, i) => ({
     dependency: "d" + i, warming: false, complete_until: at(s - 60), read_share: 1, sampling: null, scope_split: false,
+    verdict: { kind: "storm", load_factor: 3, usual_load_factor: 1.2, storm: 2.5, demand: 1, re_ask: false, hidden_repeats_suspected: false, blind: false },
     windows: [window("10s", 10), window("1m", 60), window("5m", 300)], closed_windows: [window("1m", 60)],
     budgets: [{ dependency: "d" + i, route: "", model: "ratio", allowance: 60, spent: 600, consumed: 1 + (s % 31), consumed_high: 12 + (s % 31), state: "exhausted", exhausts_in_seconds: null, peak_consumed: 40, exhausted_at: at(0) }],
   }));

@@ -10,7 +10,7 @@ async function load(name) {
 }
 
 const { stored, Live } = await load("frame");
-const { judge, ordinaryGrant } = await load("verdict");
+const { judge } = await load("verdict");
 const view = await load("view");
 const format = await load("format");
 
@@ -69,7 +69,7 @@ describe("frames", () => {
 });
 
 describe("the verdict", () => {
-  const words = (s, chosen = null) => judge(s, s.dependencies[0], chosen, ordinaryGrant);
+  const words = (s) => judge(s, s.dependencies[0], 0.85);
   const quiet = { kind: "quiet", load_factor: 1, usual_load_factor: 1.2, demand: null, re_ask: false, hidden_repeats_suspected: false, blind: false };
 
   it("is the daemon's, in words", () => {
@@ -96,25 +96,18 @@ describe("the verdict", () => {
     assert.equal(words(other).word, "Quiet");
   });
 
-  it("is the load factor's where the daemon gives none", () => {
-    for (const [o, load, chosen, word] of [
-      [20, 1.44, null, "Quiet"], [20, 1.45, null, "Retry storm"], [20, 2.3, 2, "Quiet"], [20, 2.5, 2, "Retry storm"], [1, 1, null, "Too little to judge"], [0, 1, null, "Too little to judge"],
-    ]) assert.equal(words(summary(100, o, load), chosen).word, word, `${o}/s, load ${load}, chosen ${chosen}`);
-    assert.equal(words(summary(100, 20, 1, { window: { verified: 0, attributable: 0, load_factor: null } })).word, "Cannot be judged");
-  });
-
   it("stands beside what the figures lack", () => {
     for (const [more, want] of [
       [{ dependency: { verdict: { ...quiet, blind: true } } }, /^blind: keys prove 100 % of arrivals \(85\.0 % are wanted\), and 100 % of records can show/],
-      [{ window: { verified: 160, claimed: 40 } }, /^blind: keys prove 80\.0 %/],
-      [{ responses: { visibility: 0.4 } }, /^blind: .* and 40\.0 % of records can show/],
+      [{ dependency: { verdict: { ...quiet, blind: true } }, window: { verified: 160, claimed: 40 } }, /^blind: keys prove 80\.0 %/],
+      [{ dependency: { verdict: { ...quiet, blind: true } }, responses: { visibility: 0.4 } }, /^blind: .* and 40\.0 % of records can show/],
       [{ dependency: { read_share: 0.9 } }, /^only 90\.0 % of records could be read$/],
       [{ dependency: { warming: true } }, /^warming/],
       [{ dependency: { scope_split: true } }, /two scopes/],
       [{ dependency: { sampling: { share: 0.25 } } }, /^one question in 4 is followed$/],
       [{ state: "store_unavailable" }, /^the auditor is store unavailable$/],
     ]) {
-      const v = words(summary(100, 20, 1, more));
+      const v = words(summary(100, 20, 1, { ...more, dependency: { verdict: quiet, ...more.dependency } }));
       assert.equal(v.word, "Quiet");
       assert.equal(v.trust.length, 1);
       assert.match(v.trust[0], want);
