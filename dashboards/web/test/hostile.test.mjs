@@ -29,12 +29,15 @@ describe("the page of a hostile log", { timeout: 120_000 }, () => {
     await writeFile(join(dir, "auditor.yaml"), config);
     await writeFile(join(dir, "access.log"), "");
     let n = 0;
-    // Three arrivals for each question, of the worst route five.
-    const write = () => appendFile(join(dir, "access.log"), Array.from({ length: 60 }, () => {
-      const i = n++ % 600, key = `k${n}`, name = i % 3 === 0 ? route : i % 3 === 1 ? other : `GET /route/${i}/<i>`;
-      const line = JSON.stringify({ time: new Date().toISOString(), dependency, route: name, method: "GET", path: `/p/${i}`, status: 503, duration_ms: 5, bytes_sent: 1, peer, idempotency_key: key });
-      return (line.replace("503", "502") + "\n").repeat(1) + Array.from({ length: i % 3 === 0 ? 4 : 2 }, (_, k) => line.replace('"duration_ms":5', `"duration_ms":${6 + k}`) + "\n").join("");
-    }).join(""));
+    // Questions that cost three arrivals each; those of the worst route cost five.
+    const question = () => {
+      const i = n++ % 600, worst = i % 3 === 0;
+      const name = worst ? route : i % 3 === 1 ? other : `GET /route/${i}/<i>`;
+      return Array.from({ length: worst ? 5 : 3 }, (_, k) => JSON.stringify({
+        time: new Date().toISOString(), dependency, route: name, method: "GET", path: `/p/${i}`, status: 503, duration_ms: 5 + k, bytes_sent: 1, peer, idempotency_key: `k${n}`,
+      }) + "\n").join("");
+    };
+    const write = () => appendFile(join(dir, "access.log"), Array.from({ length: 60 }, question).join(""));
     writing = setInterval(write, 250);
     [chromium, daemon] = await Promise.all([browser(), auditor(["run", "--config", join(dir, "auditor.yaml")], /figures at (http:\/\/[\d.:]+\/)/)]);
     ({ page, whole } = await open(chromium, daemon.url));
