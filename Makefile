@@ -1,6 +1,7 @@
 # The two commands that do everything on a fresh machine: make demo, make test.
-# Go (see go.mod) is all that they need; make test uses a C compiler for the race
-# detector where there is one, and npm to fetch a ClickHouse engine (178 MB, once).
+# Go (see go.mod) is all that they need. Where there is npm they build the live page,
+# too; make test uses a C compiler for the race detector, Chromium for the page, and npm
+# to fetch a ClickHouse engine (178 MB, once), where there are such.
 
 GO      ?= go
 BIN     := bin/auditor
@@ -10,13 +11,31 @@ DEMO    ?=
 RACE    := $(shell command -v $${CC:-cc} >/dev/null 2>&1 && echo -race)
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo samples test lint fuzz bench bench-replay bench-kafka pgo record test-recorded test-kafka clean
+.PHONY: help build page demo samples test lint fuzz bench bench-replay bench-kafka pgo record test-page screenshots test-recorded test-kafka clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-build: ## build bin/auditor
+build: page ## build bin/auditor, with the live page where there is npm
 	@CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN) ./cmd/auditor
+
+WEB  := dashboards/web
+PAGE := $(WEB)/dist/page.js
+
+page: ## build the live page alone
+ifeq ($(shell command -v npm),)
+	@echo "no npm: the live page is left out, and the program says so at /; all else is there" >&2; test -z "$$CI"
+else
+	@$(MAKE) -s $(PAGE) || { echo "the live page could not be built, and is as it was before or left out" >&2; test -z "$$CI"; }
+endif
+
+$(WEB)/node_modules/.package-lock.json: $(WEB)/package.json $(WEB)/package-lock.json
+	@cd $(WEB) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
+	@touch $@
+
+$(PAGE): $(WEB)/node_modules/.package-lock.json $(WEB)/build.mjs $(WEB)/tsconfig.json $(wildcard $(WEB)/src/*)
+	@cd $(WEB) && npm run --silent check && npm run --silent build
+	@touch $@
 
 demo: build ## run everything on this machine: callers, broker, daemon (DEMO="--for 30s")
 	@$(BIN) demo $(DEMO)
@@ -28,11 +47,24 @@ samples: build ## audit the shipped sample logs and print the reports
 		echo; \
 	done
 
-test: lint ## check and run every test that needs nothing but this machine
+test: build lint ## check and run every test that needs nothing but this machine
 ifeq ($(RACE),)
 	@echo "no C compiler: the race detector is off" >&2
 endif
 	$(GO) test $(RACE) -shuffle=on -count=1 -timeout 20m ./...
+	@$(MAKE) --no-print-directory test-page
+
+CHROMIUM := $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
+
+test-page: build ## test the live page in Chromium
+	@if [ -n "$(CHROMIUM)" ] && [ -f $(PAGE) ] && [ -d $(WEB)/node_modules/playwright-core ]; then \
+		CHROMIUM=$(CHROMIUM) node --test $(WEB)/test/*.test.mjs; \
+	else \
+		echo "SKIPPED: the live page is tested where there are npm and Chromium" >&2; test -z "$$CI"; \
+	fi
+
+screenshots: build ## take the pictures of the page in docs/ anew, from the demo
+	@CHROMIUM=$(CHROMIUM) node $(WEB)/screenshot.mjs docs
 
 lint: ## gofmt, go vet, staticcheck
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "gofmt would change:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
@@ -73,4 +105,4 @@ test-kafka: ## kill daemons that read from a real Kafka broker, and audit what i
 	$(GO) run ./ingest/kafkatest $(GO) test -count=1 -timeout 10m -run '^TestKafka' -v ./cmd/auditor
 
 clean: ## remove what was built and fetched
-	rm -rf bin .cache
+	rm -rf bin .cache $(WEB)/node_modules $(filter-out %/README,$(wildcard $(WEB)/dist/*))

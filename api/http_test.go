@@ -90,6 +90,30 @@ func TestPage(t *testing.T) {
 	}
 }
 
+// The page may run its own files and nothing else, and is compressed for who asks.
+func TestPagePolicy(t *testing.T) {
+	s := newServer(t, newFake(), Options{Page: fstest.MapFS{
+		"index.html": {Data: []byte("<!doctype html><title>x</title>")}, "page.js": {Data: bytes.Repeat([]byte("1;"), 4096)},
+	}})
+	w := ask(s, "GET", "/page.js", "Accept-Encoding", "gzip")
+	policy := w.Header().Get("Content-Security-Policy")
+	for _, want := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'", "require-trusted-types-for 'script'", "frame-ancestors 'none'"} {
+		if !strings.Contains(policy, want) {
+			t.Errorf("the policy %q lacks %s", policy, want)
+		}
+	}
+	if strings.Contains(policy, "unsafe") || strings.Contains(policy, "http") || strings.Contains(policy, "*") {
+		t.Errorf("the policy lets in more than the page: %q", policy)
+	}
+	z, err := gzip.NewReader(w.Body)
+	if err != nil || w.Header().Get("Content-Encoding") != "gzip" {
+		t.Fatalf("%v %v", err, w.Header())
+	}
+	if text, err := io.ReadAll(z); err != nil || len(text) != 8192 {
+		t.Errorf("%d bytes, %v", len(text), err)
+	}
+}
+
 func TestErrorsOfTheReader(t *testing.T) {
 	for _, c := range []struct {
 		err  error

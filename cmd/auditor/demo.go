@@ -203,7 +203,8 @@ func (d *demo) welcome() {
 	fmt.Fprintf(d.out, `People at "web" ask for seats and prices, through a gateway and four peers. Each of these
 three layers makes up to %d attempts. %v from now, and every %v, the seats turn slow for %v.
 
-  curl %s/api/v1/summary        what is live
+  %s/        the live page, for a browser
+  curl %[5]s/api/v1/summary        what is live
   curl '%[5]s/api/v1/top?by=peer'    who costs the most
   curl -N %[5]s/api/v1/stream      the summary, each second
   curl %[5]s/metrics               for Prometheus

@@ -16,6 +16,7 @@ import (
 	"github.com/targetside/auditor/aggregate"
 	"github.com/targetside/auditor/api"
 	"github.com/targetside/auditor/config"
+	"github.com/targetside/auditor/dashboards"
 	"github.com/targetside/auditor/ingest"
 	"github.com/targetside/auditor/pipeline"
 )
@@ -156,6 +157,7 @@ func clientTLS(t *config.ClientTLS) (*tls.Config, error) {
 
 func (l *loaded) apiOptions(log *slog.Logger) api.Options {
 	o := api.Options{Log: log, Insecure: l.API.Insecure, Retention: map[time.Duration]time.Duration{}}
+	o.Page, _ = dashboards.Page()
 	for name, r := range resolutions {
 		o.Retention[time.Duration(r)*time.Second] = l.Store.Retention[name]
 	}

@@ -1,0 +1,215 @@
+// One chart: uPlot with what all of ours share: one crosshair, bands for what is
+// provisional, a readout in text below, the arrow keys, and a gap where there is no data.
+
+import uPlot from "uplot";
+import { h, say } from "./dom";
+import type { Column, Frame } from "./frame";
+import { clock } from "./format";
+
+export interface Line {
+  column: Column;
+  label: string;
+  colour: string; // the name of a CSS variable
+  dash?: boolean;
+  fill?: boolean;
+}
+
+export interface Spec {
+  id: string;
+  title: string;
+  lines: Line[];
+  format: (v: number | null) => string;
+  top?: number; // of the axis, at least
+  limit?: { at: number; label: string };
+}
+
+const colour = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const group = "auditor"; // of all charts: they share the crosshair
+const font = "12px system-ui, sans-serif";
+
+export class Chart {
+  readonly element: HTMLElement;
+  private readonly host = h("div", { class: "plot", tabindex: 0, role: "group" });
+  private readonly when = h("span", { class: "when" });
+  private readonly values: HTMLElement[];
+  private readonly nothing = h("p", { class: "nothing" });
+  readonly note = h("p", { class: "note" });
+  private plot: uPlot | null = null;
+  private frame: Frame | null = null;
+  private at: number | null = null; // index under the crosshair
+
+  constructor(private readonly spec: Spec, private readonly zoom: (from: number, to: number) => void) {
+    this.values = spec.lines.map(() => h("b"));
+    const readout = spec.lines.map((line, i) =>
+      h("span", { class: `key ${line.dash ? "dash" : ""} ${line.colour.slice(2)}` }, h("i"), line.label + " ", this.values[i]!));
+    this.host.setAttribute("aria-label", `${spec.title}: arrow keys move the crosshair`);
+    this.host.addEventListener("keydown", (e) => this.key(e));
+    this.element = h("section", { class: "panel", id: spec.id, "aria-labelledby": spec.id + "-title" },
+      h("h2", { id: spec.id + "-title" }, spec.title),
+      h("p", { class: "readout" }, ...readout, this.when), this.host, this.nothing, this.note);
+  }
+
+  /** draw shows a frame; why says what is wrong where it holds nothing. */
+  draw(f: Frame, why = "No data in this range."): void {
+    this.frame = f;
+    const data = [f.x, ...this.spec.lines.map((line) => f.y[line.column])] as uPlot.AlignedData;
+    const bare = this.spec.lines.every((line) => f.y[line.column].every((v) => v === null));
+    this.nothing.hidden = !bare;
+    say(this.nothing, bare ? why : "");
+    if (!this.plot) this.plot = this.make(data);
+    else this.plot.setData(data, false);
+    this.plot.setScale("x", { min: f.from, max: f.to }); // which draws
+    this.read();
+  }
+
+  /** repaint takes the colours of another theme. */
+  repaint(): void {
+    this.plot?.redraw(false, true);
+  }
+
+  /** fit takes the width that there is. */
+  fit(): void {
+    const width = this.host.clientWidth;
+    if (this.plot && width > 0 && width !== this.plot.width) this.plot.setSize({ width, height: this.plot.height });
+  }
+
+  private make(data: uPlot.AlignedData): uPlot {
+    const s = this.spec;
+    const axis = { stroke: () => colour("--soft"), grid: { stroke: () => colour("--grid"), width: 1 }, ticks: { show: false }, font };
+    return new uPlot({
+      width: Math.max(this.host.clientWidth, 200), height: 180, padding: [16, 8, 0, 0],
+      legend: { show: false },
+      tzDate: (at) => uPlot.tzDate(new Date(at * 1000), "Etc/UTC"),
+      cursor: {
+        // A range that is dragged is that of one chart; all get it by the URL.
+        sync: { key: group, filters: { pub: (type) => type === "mousemove" || type === "mouseleave" } },
+        y: false, drag: { x: true, y: false }, points: { size: 6 },
+      },
+      select: { show: true, left: 0, top: 0, width: 0, height: 0 },
+      scales: {
+        x: { time: true, auto: false },
+        y: { range: (_, __, max) => [0, Math.max(s.top ?? 0, (max ?? 0) * 1.1) || 1] },
+      },
+      axes: [
+        { ...axis, size: 26, space: 70, values: (u, at) => at.map((t) => label(t, u.scales.x!.max! - u.scales.x!.min!)) },
+        { ...axis, size: 58, space: 28, values: (_, at) => at.map((v) => s.format(v)) },
+      ],
+      series: [{}, ...s.lines.map((line): uPlot.Series => ({
+        stroke: () => colour(line.colour), width: 1.75, spanGaps: false, points: { show: false },
+        dash: line.dash ? [5, 4] : undefined,
+        fill: line.fill ? () => colour(line.colour) + "22" : undefined,
+      }))],
+      hooks: {
+        drawClear: [(u) => this.bands(u)],
+        draw: [(u) => this.marks(u)],
+        setCursor: [(u) => { this.at = u.cursor.idx ?? null; this.read(); }],
+        setSelect: [(u) => {
+          if (u.select.width < 8) return;
+          this.zoom(u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x"));
+          u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+        }],
+      },
+    }, data, this.host);
+  }
+
+  /** bands hatches what will still change. */
+  private bands(u: uPlot): void {
+    const p = this.frame?.provisional;
+    if (!p) return;
+    const { ctx, bbox } = u, ratio = devicePixelRatio;
+    const left = Math.max(u.valToPos(p[0], "x", true), bbox.left), right = Math.min(u.valToPos(p[1], "x", true), bbox.left + bbox.width);
+    if (right <= left) return;
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(left, bbox.top, right - left, bbox.height);
+    ctx.clip();
+    ctx.strokeStyle = colour("--hatch");
+    ctx.lineWidth = ratio;
+    ctx.beginPath();
+    for (let x = left - bbox.height; x < right; x += 8 * ratio) {
+      ctx.moveTo(x, bbox.top + bbox.height);
+      ctx.lineTo(x + bbox.height, bbox.top);
+    }
+    ctx.stroke();
+    ctx.restore();
+    this.text(u, "provisional", left, right);
+  }
+
+  /** marks draws where the stream begins, and the limit. */
+  private marks(u: uPlot): void {
+    const { ctx, bbox } = u, limit = this.spec.limit, live = this.frame?.live;
+    ctx.save();
+    ctx.lineWidth = devicePixelRatio;
+    ctx.setLineDash([4 * devicePixelRatio, 3 * devicePixelRatio]);
+    if (limit) {
+      const y = u.valToPos(limit.at, "y", true);
+      ctx.strokeStyle = ctx.fillStyle = colour("--bad");
+      line(ctx, bbox.left, y, bbox.left + bbox.width, y);
+      ctx.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
+      ctx.textAlign = "left";
+      ctx.fillText(limit.label, bbox.left + 4 * devicePixelRatio, y - 4 * devicePixelRatio);
+    }
+    if (live) {
+      const x = u.valToPos(live, "x", true);
+      ctx.strokeStyle = colour("--soft");
+      line(ctx, x, bbox.top, x, bbox.top + bbox.height);
+      if (bbox.left + bbox.width - x > 30 * devicePixelRatio) this.text(u, "live", x);
+    }
+    ctx.restore();
+  }
+
+  /** text stands above the plot, from x on; before the end if it does not fit. */
+  private text(u: uPlot, words: string, x: number, end = u.bbox.left + u.bbox.width): void {
+    const { ctx, bbox } = u, ratio = devicePixelRatio;
+    ctx.save();
+    ctx.font = `${11 * ratio}px system-ui, sans-serif`;
+    ctx.fillStyle = colour("--soft");
+    ctx.textAlign = "left";
+    ctx.fillText(words, Math.min(x + 3 * ratio, end - ctx.measureText(words).width - 2 * ratio), bbox.top - 3 * ratio);
+    ctx.restore();
+  }
+
+  /** read says in text what is under the crosshair, or else what is newest. */
+  private read(): void {
+    const f = this.frame;
+    if (!f) return;
+    let i = this.at;
+    if (i === null || i >= f.x.length) {
+      i = f.x.length - 1;
+      const newest = (i: number) => this.spec.lines.some((line) => f.y[line.column][i] !== null);
+      while (i > 0 && !newest(i)) i--;
+    }
+    const at = f.x[i];
+    this.spec.lines.forEach((line, n) => say(this.values[n]!, this.spec.format(f.y[line.column][i] ?? null)));
+    const provisional = at !== undefined && f.provisional && at > f.provisional[0] && at <= f.provisional[1];
+    const coverage = f.y.coverage[i];
+    say(this.when, at === undefined ? "" :
+      ` · coverage ${coverage == null ? "–" : Math.round(coverage * 1000) / 10 + " %"} · ${clock(at * 1000)} UTC${provisional ? ", provisional" : ""}`);
+  }
+
+  private key(e: KeyboardEvent): void {
+    const f = this.frame, u = this.plot;
+    if (!f || !u || f.x.length === 0) return;
+    const by = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -Infinity, End: Infinity }[e.key];
+    if (e.key === "Escape") all((u) => u.setCursor({ left: -10, top: -10 }));
+    if (by === undefined) return;
+    e.preventDefault();
+    const i = Math.min(Math.max((this.at ?? f.x.length) + by, 0), f.x.length - 1);
+    all((u) => u.setCursor({ left: u.valToPos(f.x[i]!, "x"), top: 10 }));
+  }
+}
+
+const all = (f: (u: uPlot) => void): void => uPlot.sync(group).plots.forEach(f);
+
+function line(ctx: CanvasRenderingContext2D, x0: number, y0: number, x1: number, y1: number): void {
+  ctx.beginPath();
+  ctx.moveTo(x0, y0);
+  ctx.lineTo(x1, y1);
+  ctx.stroke();
+}
+
+function label(at: number, span: number): string {
+  const s = new Date(at * 1000).toISOString();
+  if (span > 36 * 3600) return s.slice(5, 16).replace("T", " ");
+  return span > 1800 ? s.slice(11, 16) : s.slice(11, 19);
+}

@@ -1,0 +1,2 @@
+// The builder takes stylesheets as modules; they have no value.
+declare module "*.css";

@@ -1,0 +1,37 @@
+// Figures as text. What is not known is a dash and never 0.
+
+export type Ratio = number | null | undefined | "unbounded";
+
+export const none = "–";
+
+function digits(v: number): string {
+  const a = Math.abs(v);
+  return v.toLocaleString("en", { maximumFractionDigits: a >= 100 ? 0 : a >= 10 ? 1 : 2 });
+}
+
+const known = (v: Ratio): v is number => typeof v === "number";
+const or = (v: Ratio, f: (v: number) => string): string => (v === "unbounded" ? "unbounded" : known(v) ? f(v) : none);
+
+export const count = (v: Ratio): string => or(v, digits);
+export const times = (v: Ratio): string => or(v, (v) => v.toFixed(v >= 100 ? 0 : 2) + "×");
+export const rate = (v: Ratio): string => or(v, (v) => digits(v) + "/s");
+export const seconds = (v: Ratio): string => or(v, (v) => digits(v) + " s");
+
+/** share never rounds something to nothing, nor nearly all to all. */
+export const share = (v: Ratio): string =>
+  or(v, (v) => {
+    const p = v * 100;
+    if (p > 0 && p < 0.1) return "< 0.1 %";
+    if (p > 99.9 && p < 100) return "> 99.9 %";
+    return p.toFixed(p >= 100 || p === 0 ? 0 : 1) + " %";
+  });
+
+/** clock is a moment in UTC; without a date if it is of the last day. */
+export function clock(t: string | number | null | undefined): string {
+  if (t === null || t === undefined || t === "") return none;
+  const d = new Date(t);
+  if (Number.isNaN(d.getTime())) return none;
+  const s = d.toISOString();
+  const date = Math.abs(Date.now() - d.getTime()) > 864e5 / 2 ? s.slice(0, 10) + " " : "";
+  return date + s.slice(11, 19);
+}

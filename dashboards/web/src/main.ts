@@ -1,0 +1,5 @@
+import "uplot/dist/uPlot.min.css";
+import "./style.css";
+import { Page } from "./page";
+
+new Page().run();

@@ -1,0 +1,195 @@
+// Tables and lists: who, where, how often, how far they can be believed.
+
+import { fill, h, type Child } from "./dom";
+import { clock, count, none, rate, seconds, share, times, type Ratio } from "./format";
+import type { Alerts, Policy, Question, Sources, Top, Values } from "./api";
+import type { View } from "./view";
+
+/** Go leads to another view: by its address, so that it opens in a tab of its own, too. */
+export type Go = (change: Partial<View>, words: string, key: string) => HTMLElement;
+
+/** Panel is a section with a title, and something in it. */
+export class Panel {
+  readonly body = h("div", { class: "scroll", tabindex: 0 });
+  readonly note = h("p", { class: "note" });
+  readonly element: HTMLElement;
+
+  constructor(id: string, title: string) {
+    this.body.setAttribute("role", "group");
+    this.body.setAttribute("aria-labelledby", id + "-title");
+    this.element = h("section", { class: "panel", id, "aria-labelledby": id + "-title" }, h("h2", { id: id + "-title" }, title), this.body, this.note);
+  }
+
+  private old = false; // what it shows is of another view
+
+  /** turn says that another view is wanted now. */
+  turn(): void {
+    this.old = true;
+  }
+
+  /** show replaces what is in it. */
+  show(note: string, ...children: Child[]): void {
+    this.old = false;
+    this.element.classList.remove("failed");
+    fill(this.body, ...children);
+    this.note.textContent = note;
+  }
+
+  /** fail says that it could not be read, and keeps what was there if it is of this view. */
+  fail(why: string): void {
+    if (this.old) fill(this.body);
+    this.element.classList.add("failed");
+    this.note.textContent = `Could not be read: ${why}${this.body.childElementCount > 0 ? ". This is what was read before." : ""}`;
+  }
+}
+
+/** table has the row's name first; columns with numbers stand to the right. */
+function table(heads: string[], rows: Child[][], text: string[] = []): HTMLElement {
+  const side = heads.map((head, i) => (i === 0 || text.includes(head) ? undefined : "n"));
+  return h("table", {},
+    h("thead", {}, h("tr", {}, ...heads.map((head, i) => h("th", { scope: "col", class: side[i] }, head)))),
+    h("tbody", {}, ...rows.map((cells) => h("tr", {}, ...cells.map((c, i) => h(i > 0 ? "td" : "th", { class: side[i], scope: i > 0 ? undefined : "row" }, c))))));
+}
+
+const nothing = (words: string): HTMLElement => h("p", { class: "nothing" }, words);
+const left = (n: number): string => (n > 0 ? ` ${count(n)} more are left out.` : "");
+const covered = (v: Ratio): string => "coverage " + share(v);
+
+/**
+ * worst lists parts by what their retries cost. Of a live window that is said as a
+ * rate: a stored range may hold time that nobody counted, and has a sum.
+ */
+export function worst(p: Panel, kind: "peer" | "originator" | "route", t: Top, live: boolean, go: Go): void {
+  const length = live ? (Date.parse(t.to ?? "") - Date.parse(t.from ?? "")) / 1000 : 0;
+  const rows = t.parts.map((x) => {
+    const unknown = x.coverage === 0 || x.coverage === null; // nothing of it was attributed: its repeats are not known
+    const name = x.name !== "" ? x.name : kind === "originator" ? "(not attributed)" : "(no name)";
+    const value = x.name === "" && kind === "originator" ? "-" : x.name;
+    const repeats = !live ? count(x.repeats) : length > 0 ? (x.repeats > 0 ? "−" : "") + rate(x.repeats / length) : none;
+    return [
+      value === "" ? name : go({ [kind]: value }, name, `${kind}:${value}`), times(x.load_factor),
+      ...(unknown ? [none, none, none] : [repeats, count(x.excess), seconds(x.repeat_seconds)]), share(x.coverage),
+    ];
+  });
+  p.show((live ? "Silence it: how many arrivals a second there were less without its repeats, by the last minute." : "Repeats are those of the range.") + left(t.left_out),
+    rows.length > 0 ? table([kind, "load", live ? "silence it" : "repeats", "excess", "repeat time", "coverage"], rows) : nothing("No arrivals in this range."));
+}
+
+/** questions lists those with the most arrivals. */
+export function questions(p: Panel, t: Top, go: Go): void {
+  const body = t.questions.length > 0 ? table(["question", "arrivals", "route", "originator", "peers", "first", "last"], t.questions.map((q) => [
+    go({ question: q.key_hash }, q.key_hash.slice(0, 10), q.key_hash), count(q.arrivals), q.route, q.originator || none, q.peers.join(", ") || none, clock(q.first), q.live ? "goes on" : clock(q.last),
+  ]), ["route", "originator", "peers"]) : nothing("No question with repeats is known here.");
+  p.show(`Of what could be attributed: ${covered(t.coverage)}. Keys are shown as hashes only.${left(t.left_out)}`, body);
+}
+
+/** question is all that is known of one. */
+export function question(p: Panel, hash: string, found: Question[], close: HTMLElement): void {
+  const rows = found.map((q) => h("dl", {},
+    ...([["arrivals", count(q.arrivals)], ["dependency", q.dependency], ["route", q.route], ["originator", q.originator || none], ["peers", q.peers.join(", ") || none],
+      ["first", clock(q.first)], ["last", clock(q.last) + (q.live ? ", goes on" : "")]] as const).flatMap(([k, v]) => [h("dt", {}, k), h("dd", {}, v)])));
+  p.show("", h("p", {}, h("code", {}, hash), " ", close), ...(rows.length > 0 ? rows : [nothing("Nothing is known of this question: it was asked once, or is older than what is kept.")]));
+}
+
+const list = (...items: [string, string][]): HTMLElement => h("dl", {}, ...items.flatMap(([k, v]) => [h("dt", {}, k), h("dd", {}, v)]));
+const number = (v: Ratio): number => (typeof v === "number" ? v : 0);
+
+const unattributable = "unattributable.";
+
+/** bars draws shares of a whole as bars with their figures. */
+function bars(items: [string, number][], unit: (v: number) => string = count): HTMLElement {
+  const all = items.reduce((sum, [, n]) => sum + n, 0);
+  return h("div", { class: "bars" }, ...items.map(([name, n]) =>
+    h("div", {}, h("span", {}, name), h("meter", { min: 0, max: all || 1, value: n, "aria-label": name }), h("span", { class: "n" }, `${unit(n)} · ${share(all > 0 ? n / all : null)}`))));
+}
+
+/** reasons says why arrivals could not be attributed. */
+export function reasons(p: Panel, v: Values, over: string): void {
+  const arrivals = number(v.arrivals);
+  const known = Object.entries(v).filter(([k, n]) => k.startsWith(unattributable) && number(n) > 0).map(([k, n]): [string, number] => [k.slice(unattributable.length).replaceAll("_", " "), number(n)]);
+  const sum = known.reduce((s, [, n]) => s + n, 0);
+  p.show(`Of ${count(arrivals)} arrivals ${over}, ${share(arrivals > 0 ? sum / arrivals : null)} could not be attributed to a question.`,
+    known.length > 0 ? bars(known.sort((a, b) => b[1] - a[1])) : nothing(arrivals > 0 ? "All arrivals could be attributed." : "No arrivals."));
+}
+
+
+export const breakdown = [
+  "hops.adjacent", "hops.above", "hops.origin", "hops.between", "hops.logger", "hops.same_peer", "retry_gap.p50", "retry_gap.p90", "retry_gap.p99",
+  "repeat_after.gone", "repeat_after.5xx", "repeat_after.429_503", "repeat_after.success", "repeat_after.in_flight", "repeats",
+].join(",");
+
+export const distribution = [
+  "per_question.p50", "per_question.p90", "per_question.p99", "per_question.max", "arrivals", "amplification_if_failed",
+  ...["absent", "malformed", "unknown_originator", "forged", "expired", "not_yet_valid", "unsigned", "unchecked", "late"].map((r) => unattributable + r),
+].join(",");
+
+/** hops says where arrivals multiply. */
+export function hops(p: Panel, v: Values, coverage: Ratio, over: string): void {
+  const known = (["adjacent", "above", "origin", "between", "logger"] as const).some((k) => v["hops." + k] != null);
+  p.show(`Final seconds ${over}; ${covered(coverage)}.`, known ? list(
+    ["The caller next to us makes", times(v["hops.adjacent"])],
+    ["All above it make", times(v["hops.above"])],
+    ["The originator makes", times(v["hops.origin"])],
+    ["All between make", times(v["hops.between"])],
+    ["The logging proxy makes", times(v["hops.logger"])],
+    ["Repeats by the same peer as before", share(v["hops.same_peer"])],
+  ) : nothing(number(v.repeats) > 0 ? "Which hop multiplies is not known: no attempt numbers came, or all are 1 because a proxy rewrites them." : "No repeats, so no hop multiplies."));
+}
+
+/** perQuestion says how many arrivals questions cost. */
+export function perQuestion(p: Panel, v: Values, coverage: Ratio, over: string): void {
+  const bar = (k: string): HTMLElement =>
+    h("div", {}, h("span", {}, k), h("meter", { min: 0, max: Math.max(number(v["per_question.max"]), 1), value: number(v["per_question." + k]), "aria-label": k }), h("span", { class: "n" }, count(v["per_question." + k])));
+  p.show(`Questions that were over ${over}; ${covered(coverage)}.`,
+    v["per_question.max"] != null ? h("div", { class: "bars" }, ...["p50", "p90", "p99", "max"].map(bar)) : nothing("No question is over yet: that takes a horizon without an arrival of it."),
+    list(["Where the first arrival failed", times(v.amplification_if_failed)]));
+}
+
+/** retries says how fast repeats come, and what they follow. */
+export function retries(p: Panel, v: Values, coverage: Ratio, over: string): void {
+  const after = (["gone", "5xx", "429_503", "success", "in_flight"] as const).map((k): [string, number] => [
+    { gone: "caller had left", "5xx": "error (5xx)", "429_503": "refused (429, 503)", success: "success", in_flight: "still in flight" }[k], number(v["repeat_after." + k])]);
+  const any = after.some(([, n]) => n > 0);
+  p.show(`Final seconds ${over}; ${covered(coverage)}.`,
+    any ? bars(after) : nothing("No repeats."),
+    any && list(["Gap between arrivals", `half within ${seconds(v["retry_gap.p50"])}, 90 % within ${seconds(v["retry_gap.p90"])}, 99 % within ${seconds(v["retry_gap.p99"])}`]));
+}
+
+/** policy compares what is declared with what is measured. */
+export function policy(p: Panel, a: Policy, dependency: string): void {
+  const d = a.declared, m = a.measured.find((m) => m.dependency === dependency);
+  if (!d) {
+    p.show("", nothing("No policy is declared: see declared in the configuration."));
+    return;
+  }
+  const beside = (above: boolean | null | undefined): string => (above == null ? "" : above ? " · measured is ABOVE" : " · measured is within");
+  p.show(m ? `Measured over ${m.window}; ${covered(m.coverage)}.` : "Nothing measured yet.", list(
+    ["Measured load factor", times(m?.load_factor)],
+    ["Chosen", times(d.chosen) + beside(m?.above_chosen)],
+    ["Worst case of the layers", times(d.worst_case) + beside(m?.above_worst_case)],
+    ...(d.affordable != null ? [["Affordable", times(d.affordable) + beside(m?.above_affordable)] as [string, string]] : []),
+    ...(d.capacity_per_second != null ? [["Capacity", `${rate(d.capacity_per_second)}, ${rate(m?.arrivals_per_second)} measured${beside(m?.above_capacity)}`] as [string, string]] : []),
+    ["Layers", d.layers.map((l) => `${l.name} ${l.attempts != null ? l.attempts + " attempts" : l.retries != null ? l.retries + " retries" : l.budget != null ? "budget " + share(l.budget) : ""}`.trim()).join(" → ") || none],
+  ), ...d.findings.map((f) => h("p", { class: "finding" }, "Finding: " + f.text)));
+}
+
+/** alerts lists what is pending or firing. */
+export function alerts(p: Panel, a: Alerts): void {
+  const words = (x: unknown): string => (typeof x === "object" && x !== null ? Object.values(x).filter((v) => typeof v === "string" || typeof v === "number").join(" · ") : String(x));
+  if (!a.evaluated) p.show("", nothing("Nobody evaluates alerts in this instance: an empty list would say nothing."));
+  else p.show("", a.alerts.length > 0 ? h("ul", {}, ...a.alerts.map((x) => h("li", {}, words(x)))) : nothing("No alert is pending or firing."));
+}
+
+/** sources says how far what is read can be relied upon. */
+export function sources(p: Panel, a: Sources): void {
+  const lost = (q: { [reason: string]: number }): string => {
+    const all = Object.entries(q).filter(([, n]) => n > 0);
+    return all.length > 0 ? all.map(([r, n]) => `${r} ${count(n)}`).join(", ") : "0";
+  };
+  const sampled = a.sampling ? ` One question in ${count(1 / a.sampling.share)} is followed.` : " Every question is followed.";
+  p.show(`Final until ${clock(a.complete_until)} UTC; ${covered(a.coverage)}.${sampled}`, a.sources.length > 0 ? table(
+    ["source", "state", "lag", "read until", "counted", "quarantined", "late", "gaps"],
+    a.sources.map((s) => [s.source, s.state + (s.error ? ": " + s.error : ""), seconds(s.lag_seconds), clock(s.watermark), count(s.counted), lost(s.quarantined), count(s.late), count(s.gap_records)]),
+    ["state", "quarantined"],
+  ) : nothing("No source is known."));
+}

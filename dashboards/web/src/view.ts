@@ -1,0 +1,59 @@
+// What is looked at: all of it stands in the URL, so that a view can be shared.
+
+export const ranges = { live: "Live", "15m": "15 min", "1h": "1 h", "24h": "24 h", abs: "From … to" } as const;
+export type Range = keyof typeof ranges;
+
+export interface View {
+  dependency?: string;
+  range: Range;
+  from?: string; // with abs: RFC 3339
+  to?: string;
+  route?: string;
+  originator?: string; // "-": what could not be attributed
+  peer?: string;
+  question?: string; // the hash of its key
+  sort: "excess" | "seconds";
+}
+
+const names = ["dependency", "from", "to", "route", "originator", "peer", "question"] as const;
+
+export function read(search: string): View {
+  const q = new URLSearchParams(search);
+  const r = q.get("range") ?? "live";
+  const v: View = { range: Object.hasOwn(ranges, r) ? (r as Range) : "live", sort: q.get("sort") === "seconds" ? "seconds" : "excess" };
+  for (const name of names) v[name] = q.get(name) ?? undefined;
+  if (v.range === "abs" && (Number.isNaN(Date.parse(v.from ?? "")) || Number.isNaN(Date.parse(v.to ?? "")))) v.range = "live";
+  if (v.originator !== undefined && v.peer !== undefined) v.peer = undefined; // rows are by route and one of them
+  return v;
+}
+
+export function write(v: View): string {
+  const q = new URLSearchParams();
+  for (const name of names) {
+    if ((name === "from" || name === "to") && v.range !== "abs") continue;
+    const x = v[name];
+    if (x !== undefined) q.set(name, x);
+  }
+  if (v.range !== "live") q.set("range", v.range);
+  if (v.sort !== "excess") q.set("sort", v.sort);
+  return q.size > 0 ? "?" + q : "?";
+}
+
+/** part says that figures are of a part of the dependency, which the stream has not. */
+export const part = (v: View): boolean => v.route !== undefined || v.originator !== undefined || v.peer !== undefined;
+
+/** streamed says that figures move with the stream: by log time, each second. */
+export const streamed = (v: View): boolean => v.range === "live" && !part(v);
+
+const spans = { live: 600, "15m": 900, "1h": 3600, "24h": 86400 };
+
+/** span is the range in seconds since 1970, as of now. */
+export function span(v: View, now: number): [number, number] {
+  if (v.range === "abs") return [Date.parse(v.from!) / 1000, Date.parse(v.to!) / 1000];
+  return [now - spans[v.range], now];
+}
+
+/** selection is what the API is asked for. */
+export function selection(v: View): { [name: string]: string | undefined } {
+  return { dependency: v.dependency, route: v.route, originator: v.originator, peer: v.peer };
+}

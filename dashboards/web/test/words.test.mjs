@@ -1,0 +1,148 @@
+// What the page makes of answers, without a browser: gaps, words, addresses.
+
+import { describe, it } from "node:test";
+import assert from "node:assert/strict";
+import { build } from "esbuild";
+
+async function load(name) {
+  const out = await build({ entryPoints: [new URL(`../src/${name}.ts`, import.meta.url).pathname], bundle: true, format: "esm", write: false });
+  return import("data:text/javascript;base64," + Buffer.from(out.outputFiles[0].contents).toString("base64"));
+}
+
+const { stored, Live } = await load("frame");
+const { judge } = await load("verdict");
+const view = await load("view");
+const format = await load("format");
+
+const at = (s) => new Date(Date.UTC(2026, 10, 30, 12, 0, s)).toISOString();
+const seconds = (s) => Date.parse(at(s)) / 1000;
+
+/** summary is of ten seconds up to a moment: o originals a second, each with load arrivals. */
+function summary(s, o, load, more = {}) {
+  const arrivals = o * load * 10;
+  const window = {
+    window: "10s", from: at(s - 10), to: at(s), arrivals, attributable: arrivals, verified: arrivals, claimed: 0, unattributable: { total: 0 }, coverage: 1,
+    load_factor: o > 0 ? load : null, arrivals_per_second: o * load, originals_per_second: o, answers_per_second: o * load,
+    responses: { answers: arrivals, visibility: 1, dead_share: 0, dead_seconds: 0, goodput_per_second: o, ...more.responses }, ...more.window,
+  };
+  return { at: at(s), state: more.state ?? "ready", sampling: null, dependencies: [{ dependency: "seats", warming: false, scope_split: false, read_share: 1, windows: [window], closed_windows: [], budgets: more.budgets ?? [], ...more.dependency }] };
+}
+
+describe("frames", () => {
+  const series = (points) => ({ from: at(0), to: at(50), step_seconds: 10, series: [{ dependency: "seats", name: "", points }] });
+  const point = (s, arrivals, provisional = false) => ({ at: at(s), coverage: 0.5, provisional, values: { arrivals, originals: null, "responses.dead_share": "unbounded" } });
+
+  it("leave a gap where there is no point, and 0 where 0 was counted", () => {
+    const f = stored(series([point(0, 100), point(20, 0), point(40, 50, true)]));
+    assert.deepEqual(f.x, [10, 20, 30, 40, 50].map(seconds));
+    assert.deepEqual(f.y.arrivals, [10, null, 0, null, 5]);
+    assert.deepEqual(f.y.originals, [null, null, null, null, null]);
+    assert.deepEqual(f.y.dead, [null, null, null, null, null]);
+    assert.deepEqual(f.provisional, [40, 50].map(seconds));
+    assert.ok(stored({ ...series([]), series: [] }).y.arrivals.every((v) => v === null));
+  });
+
+  it("have a gap where the stream said nothing, or nothing that speaks for the present", () => {
+    const live = new Live("seats");
+    for (const s of [100, 101, 101, 110]) live.push(summary(s, 20, 1));
+    live.push(summary(111, 20, 1, { state: "stalled" }));
+    live.push({ ...summary(112, 20, 1), dependencies: [] });
+    const f = live.frame(seconds(0), seconds(200));
+    assert.deepEqual(f.x, [100, 101, 102, 110, 111, 112].map(seconds));
+    assert.deepEqual(f.y.arrivals, [20, 20, null, 20, null, null]);
+    assert.equal(f.live, seconds(100));
+  });
+
+  it("put what is stored before the stream, and never over it", () => {
+    const live = new Live("seats");
+    assert.equal(live.pending, true);
+    live.push(summary(35, 20, 1));
+    live.backfill(stored(series([point(0, 100), point(10, 100), point(20, 100, true), point(30, 100, true)])));
+    assert.equal(live.pending, true, "what is provisional is asked for again");
+    const f = live.frame(seconds(10), seconds(35));
+    assert.deepEqual(f.x, [20, 30, 35].map(seconds));
+    assert.deepEqual(f.y.arrivals, [10, 10, 20]);
+    assert.deepEqual(f.provisional, [20, 35].map(seconds));
+    live.backfill(stored(series([point(0, 100)])));
+    assert.equal(live.pending, false);
+  });
+});
+
+describe("the verdict", () => {
+  const words = (s) => judge(s, s.dependencies[0], 0.85);
+  const quiet = { kind: "quiet", load_factor: 1, usual_load_factor: 1.2, demand: null, re_ask: false, hidden_repeats_suspected: false, blind: false };
+
+  it("is the daemon's, in words", () => {
+    for (const [verdict, word, level, why] of [
+      [{ ...quiet }, "Quiet", "good", "no arrival is a repeat"],
+      [{ ...quiet, load_factor: 1.25, demand: 1.1 }, "Quiet", "good", "each original brings 1.25 arrivals, so 20.0 % are repeats; usual are 1.2; demand is 1.10× the ordinary one"],
+      [{ ...quiet, kind: "storm", load_factor: 4 }, "Retry storm", "bad", "each original brings 4 arrivals, so 75.0 % are repeats; usual are 1.2"],
+      [{ ...quiet, kind: "storm", load_factor: null }, "Retry storm", "bad", "nothing but repeats came"],
+      [{ ...quiet, kind: "both", load_factor: 4, demand: 2 }, "Retry storm and demand", "bad", /demand is 2\.00× the ordinary one$/],
+      [{ ...quiet, kind: "demand", demand: 2 }, "Demand", "warn", /demand is 2\.00× the ordinary one$/],
+      [{ ...quiet, kind: "demand", demand: 2, re_ask: true }, "People ask again", "warn", /originals rise while fewer are answered in time$/],
+      [{ ...quiet, hidden_repeats_suspected: true }, "Hidden repeats?", "warn", /^no arrival is a repeat; hidden repeats suspected/],
+      [{ ...quiet, kind: null, load_factor: null }, "Cannot be judged", "unknown", /could be attributed/],
+      [null, "Too little to judge", "unknown", "200 arrivals in 10 s"],
+    ]) {
+      const v = words(summary(100, 20, 1, { dependency: { verdict } }));
+      assert.deepEqual([v.word, v.level, v.trust], [word, level, []], JSON.stringify(verdict));
+      if (why instanceof RegExp) assert.match(v.why, why);
+      else assert.equal(v.why, why);
+    }
+    const spent = summary(100, 20, 1, { dependency: { verdict: quiet }, budgets: [{ route: "", state: "exhausted" }] });
+    assert.deepEqual([words(spent).word, words(spent).level], ["Retries rise", "warn"]);
+    const other = summary(100, 20, 1, { dependency: { verdict: quiet }, budgets: [{ route: "GET /a", state: "exhausted" }] });
+    assert.equal(words(other).word, "Quiet");
+  });
+
+  it("stands beside what the figures lack", () => {
+    for (const [more, want] of [
+      [{ dependency: { verdict: { ...quiet, blind: true } } }, /^blind: keys prove 100 % of arrivals \(85\.0 % are wanted\), and 100 % of records can show/],
+      [{ dependency: { verdict: { ...quiet, blind: true } }, window: { verified: 160, claimed: 40 } }, /^blind: keys prove 80\.0 %/],
+      [{ dependency: { verdict: { ...quiet, blind: true } }, responses: { visibility: 0.4 } }, /^blind: .* and 40\.0 % of records can show/],
+      [{ dependency: { read_share: 0.9 } }, /^only 90\.0 % of records could be read$/],
+      [{ dependency: { warming: true } }, /^warming/],
+      [{ dependency: { scope_split: true } }, /two scopes/],
+      [{ dependency: { sampling: { share: 0.25 } } }, /^one question in 4 is followed$/],
+      [{ state: "store_unavailable" }, /^the auditor is store unavailable$/],
+    ]) {
+      const v = words(summary(100, 20, 1, { ...more, dependency: { verdict: quiet, ...more.dependency } }));
+      assert.equal(v.word, "Quiet");
+      assert.equal(v.trust.length, 1);
+      assert.match(v.trust[0], want);
+    }
+  });
+});
+
+describe("addresses", () => {
+  it("hold all of a view", () => {
+    for (const v of [
+      { range: "live", sort: "excess" },
+      { dependency: "a&b=<c>", range: "15m", route: "GET /seats/{id}?x#y", peer: "bff", sort: "seconds" },
+      { dependency: "é", range: "abs", from: at(0), to: at(60), originator: "-", question: "7be7a15410b33defa4c529cb778eb695", sort: "excess" },
+    ]) {
+      const back = Object.fromEntries(Object.entries(view.read(view.write(v))).filter(([, x]) => x !== undefined));
+      assert.deepEqual(back, v);
+    }
+  });
+  it("are read whatever they hold", () => {
+    assert.equal(view.read("?range=toString").range, "live");
+    assert.equal(view.read("?range=abs&from=x&to=y").range, "live");
+    assert.equal(view.read("?originator=web&peer=bff").peer, undefined);
+  });
+});
+
+describe("figures in text", () => {
+  it("never make something of nothing, nor nothing of something", () => {
+    for (const f of [format.count, format.times, format.rate, format.seconds, format.share]) {
+      for (const v of [null, undefined]) assert.equal(f(v), "–");
+      assert.equal(f("unbounded"), "unbounded");
+    }
+    assert.equal(format.clock(null), "–");
+    assert.equal(format.share(0), "0 %");
+    assert.equal(format.share(0.0004), "< 0.1 %");
+    assert.equal(format.share(0.9996), "> 99.9 %");
+    assert.equal(format.share(1), "100 %");
+  });
+});
