@@ -74,6 +74,9 @@ func ParsePlan(name string, data []byte, getenv func(string) (string, bool)) (*D
 		}
 		return &c.Declared, nil
 	}
+	if root := newDecoder(name, getenv).document(data); root != nil && slices.Contains(topKeys(root), "sources") {
+		return nil, fmt.Errorf("%s: has no declared: section, under which a configuration has its policy", name)
+	}
 	d = newDecoder(name, getenv)
 	declared, k := Default().Declared, &checks{}
 	d.into(&declared, data)

@@ -255,6 +255,9 @@ func (c *Config) checkKeys(k *checks) {
 			text: "found true while keys.accept has neither qk1 nor qk2: nothing could be attributed"})
 	}
 	k.positive("keys.horizon", c.Keys.Horizon)
+	if c.Keys.Horizon > maxHorizon {
+		k.add("keys.horizon", "found %s: want at most %s", formatDuration(c.Keys.Horizon), formatDuration(maxHorizon))
+	}
 	k.positive("keys.lifetime", c.Keys.Lifetime)
 	longest, whose := c.Declared.Deadline, "declared.deadline"
 	for _, peer := range sortedKeys(c.Peers.CallerTimeout) {
@@ -383,3 +386,6 @@ func sortedKeys[V any](m map[string]V) []string {
 	slices.Sort(keys)
 	return keys
 }
+
+// maxHorizon is the longest horizon that the ledger keeps (aggregate.MaxHorizon).
+const maxHorizon = 24 * time.Hour

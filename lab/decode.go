@@ -67,6 +67,10 @@ func Parse(file string, data []byte) (*File, error) {
 		if slices.ContainsFunc(f.Arms, func(o Arm) bool { return o.Name == a.Name }) {
 			d.fault(arms[i], "arm %q is here twice", a.Name)
 		}
+		d.known(base, set)
+		if !plainName(a.Name) {
+			d.fault(arms[i], "arm %q: want letters, digits and ._-, at most 64, for folders are named by it", a.Name)
+		}
 		a.Scenario = d.scenario(merged(base, set))
 		f.Arms = append(f.Arms, a)
 	}
@@ -190,6 +194,44 @@ func (d *decoder) arm(n *yaml.Node) (says string, set *yaml.Node) {
 		}
 	}
 	return says, set
+}
+
+// known holds an arm to what the scenario has: a client, layer, target or route of
+// another name would change nothing.
+func (d *decoder) known(base, set *yaml.Node) {
+	if set == nil || set.Kind != yaml.MappingNode {
+		return
+	}
+	in := func(n *yaml.Node, name string) *yaml.Node {
+		if n == nil || n.Kind != yaml.MappingNode {
+			return nil
+		}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if n.Content[i].Value == name {
+				return n.Content[i+1]
+			}
+		}
+		return nil
+	}
+	for i := 0; i+1 < len(set.Content); i += 2 {
+		part, names := set.Content[i].Value, set.Content[i+1]
+		if !slices.Contains([]string{"clients", "layers", "targets", "routes"}, part) || names.Kind != yaml.MappingNode {
+			continue
+		}
+		for j := 0; j+1 < len(names.Content); j += 2 {
+			if has := in(in(base, part), names.Content[j].Value); has == nil {
+				d.fault(names.Content[j], "%q is none of the scenario's %s, which are all that an arm can set", names.Content[j].Value, part)
+			}
+		}
+	}
+}
+
+// plainName says that a file may have the name, on any system, and a table.
+func plainName(s string) bool {
+	odd := func(r rune) bool {
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("._-", r))
+	}
+	return s != "" && len(s) <= 64 && s[0] != '.' && s[0] != '-' && !strings.ContainsFunc(s, odd)
 }
 
 // merged is a mapping with what another sets: mappings are merged, everything else

@@ -56,9 +56,13 @@ func (s *Scenario) validate(fault func(path, format string, args ...any)) {
 	}
 	if s.Name == "" {
 		fault("name", "is missing")
+	} else if !plainName(s.Name) {
+		fault("name", "%q: want letters, digits and ._-, at most 64, for folders are named by it", s.Name)
 	}
 	if s.Lasts <= 0 {
 		fault("lasts", "is missing: how long questions are asked")
+	} else if s.Horizon() > mostTime {
+		fault("lasts", "%v, and %v until all is over, is too long: want %v together at most", s.Lasts, s.Drain, mostTime-time.Minute)
 	}
 	if s.Scale < 1 {
 		fault("scale", "%v is below 1: one in the model stands for that many", s.Scale)
@@ -242,3 +246,7 @@ func deref[T any](p *T) (v T) {
 	}
 	return v
 }
+
+// mostTime is how long a scenario may take, with a minute besides: the auditor's
+// longest horizon, in which all that one question does has to lie.
+const mostTime = 24 * time.Hour

@@ -3,12 +3,14 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -260,5 +262,20 @@ func TestLabFanOut(t *testing.T) {
 	m := &r.report.Total
 	if x, _ := m.Amplification.Value(); m.FanOut.Max == nil || *m.FanOut.Max != 10 || *m.FanOut.P50 != 10 || x != 1 {
 		t.Errorf("fan-out %v, amplification %v; want 10 and 1", m.FanOut, x)
+	}
+}
+
+// full is a disk without room.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+func TestLabSaysThatItsOutputIsLost(t *testing.T) {
+	for _, args := range [][]string{{"list"}, {"--help"}} {
+		p := labProgram()
+		p.stdout = full{}
+		if status, err := labCommand(t.Context(), p, args); status != exitFailed || !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("lab %s on a full disk: status %d, error %v", args[0], status, err)
+		}
 	}
 }

@@ -15,26 +15,20 @@ import (
 func writePlan(w io.Writer, p *budget.Plan) error {
 	var b strings.Builder
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	if len(p.Layers) > 0 {
-		fmt.Fprintln(t, "layer\ttries\tarrivals per call\tone call takes up to")
-		for i := range p.Layers {
-			l := &p.Layers[i]
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", l.Name, triesOf(l), decimals(l.Arrivals), takes(l.WaitSeconds))
-		}
-		fmt.Fprintln(t)
+	fmt.Fprintln(t, "layer\ttries\tarrivals per call\tone call takes up to")
+	for i := range p.Layers {
+		l := &p.Layers[i]
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", l.Name, triesOf(l), decimals(l.Arrivals), takes(l.WaitSeconds))
 	}
+	fmt.Fprintln(t)
 	line := func(name, format string, args ...any) { fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
-	if p.WorstCase == nil {
-		line("arrivals per question", "not known without layers (chosen %s)", decimals(p.Chosen))
-	} else {
-		line("arrivals per question", "%s (chosen %s)", decimals(*p.WorstCase), decimals(p.Chosen))
-		owners := "nobody"
-		if len(p.Owners) > 0 {
-			owners = strings.Join(p.Owners, ", ")
-		}
-		line("who retries", "%s", owners)
-		line("all tries take", "%s%s", takes(p.WaitSeconds), against(p.DeadlineSeconds, "the caller waits %s", inTime))
+	line("arrivals per question", "%s (chosen %s)", decimals(*p.WorstCase), decimals(p.Chosen))
+	owners := "nobody"
+	if len(p.Owners) > 0 {
+		owners = strings.Join(p.Owners, ", ")
 	}
+	line("who retries", "%s", owners)
+	line("all tries take", "%s%s", takes(p.WaitSeconds), against(p.DeadlineSeconds, "the caller waits %s", inTime))
 	if p.WorstPerSecond != nil {
 		line("load in the worst case", "%s/s%s", decimals(*p.WorstPerSecond), against(p.CapacityPerSecond, "capacity %s/s", decimals))
 	}

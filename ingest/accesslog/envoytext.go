@@ -107,8 +107,7 @@ func (p *Parser) envoyRequest(s []byte) (rest []byte, err error) {
 			}
 			return nil, RejectCut
 		}
-		status := after[1:max(1, 1+blank(after[1:], 0))]
-		if after[0] != ' ' || !isCount(status) {
+		if after[0] != ' ' || !isCount(after[1:1+blank(after[1:], 0)]) {
 			continue
 		}
 		if bytes.IndexByte(s[:q], '"') >= 0 {

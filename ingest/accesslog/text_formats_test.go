@@ -287,6 +287,22 @@ func TestEnvoyText(t *testing.T) {
 	})
 }
 
+// A caller may fill a line with quotes: that must not cost the square of its length.
+func TestEnvoyTextFullOfQuotes(t *testing.T) {
+	for _, part := range []string{`"`, `\"`, `" `, `" 2`} {
+		for _, format := range []string{"envoy-text", "istio-text"} {
+			p, err := New(Config{Format: format})
+			if err != nil {
+				t.Fatal(err)
+			}
+			line := "[2026-03-03T10:15:42.161Z] \"GET /" + strings.Repeat(part, (MaxLine-100)/len(part))
+			if _, err := p.Parse([]byte(line), new(Entry)); err == nil {
+				t.Errorf("%s: a line of %q is read as a record", format, part)
+			}
+		}
+	}
+}
+
 func TestIstioText(t *testing.T) {
 	const line = `[2026-03-03T10:15:42.118Z] "GET /a HTTP/1.1" 200 - via_upstream - "-" 0 5 3 2 "-" "agent/1" "id-1" "rank.internal" "10.0.3.21:9000" ` +
 		`outbound|9000||rank.internal 10.0.3.1:1 10.0.3.21:9000 10.0.3.9:2 - default`
