@@ -174,7 +174,7 @@ func labRun(ctx context.Context, p *program, args []string) (int, error) {
 	}
 	r, err := playArm(ctx, p, &a, *format, dir)
 	if err != nil {
-		return exitFailed, err
+		return exitFailed, fmt.Errorf("%w; what is in %s is not whole", err, dir)
 	}
 	fmt.Fprintf(p.stdout, "%s, %s: %s\n", s.Name, a.Name, a.Says)
 	writeArms(p.stdout, s, []*labResult{r})
@@ -274,6 +274,11 @@ func playArm(ctx context.Context, p *program, a *lab.Arm, format, dir string) (*
 		return nil, err
 	}
 	in := func(name string) string { return filepath.Join(dir, name) }
+	for _, name := range []string{"auditor.yaml", "originators.yaml", "truth.json", "report.json", "chart.svg"} {
+		if err := os.Remove(in(name)); err != nil && !errors.Is(err, os.ErrNotExist) { // of an earlier run
+			return nil, err
+		}
+	}
 	truth, err := playInto(ctx, a, format, in("access.log"), in("events.jsonl"))
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -276,6 +277,25 @@ func TestLabSaysThatItsOutputIsLost(t *testing.T) {
 		p.stdout = full{}
 		if status, err := labCommand(t.Context(), p, args); status != exitFailed || !errors.Is(err, syscall.ENOSPC) {
 			t.Errorf("lab %s on a full disk: status %d, error %v", args[0], status, err)
+		}
+	}
+}
+
+// What an interrupted run leaves is of that run alone.
+func TestLabInterrupted(t *testing.T) {
+	dir := t.TempDir()
+	if status, err := labCommand(t.Context(), labProgram(), []string{"run", "--out", dir, "nine-for-one"}); status != exitOK || err != nil {
+		t.Fatal(status, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := labCommand(ctx, labProgram(), []string{"run", "--out", dir, "work-for-nobody"})
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "is not whole") {
+		t.Errorf("an interrupted run says %v", err)
+	}
+	for _, name := range []string{"truth.json", "report.json", "auditor.yaml", "chart.svg"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s of the run before is there: %v", name, err)
 		}
 	}
 }

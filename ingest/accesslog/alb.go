@@ -89,6 +89,10 @@ func (p *Parser) tokenizeALB(line []byte) error {
 		case albRequest:
 			p.albRequest(v)
 			continue // not as a request line, whose parts may be dashes here
+		case albCreation:
+			if len(v) > 0 && !isDash(v) && v[len(v)-1] != 'Z' {
+				return RejectCut // stamps end with their zone
+			}
 		case albTrace:
 			if root := part(v, ';', '=', "Root"); root != nil {
 				p.put(fMintedID, root)

@@ -107,6 +107,8 @@ func TestALBRefuses(t *testing.T) {
 		{"Enable AccessLog for ELB: app/lb-a at 2026-03-03T10:15:42Z", RejectOther},
 		{albLine[:strings.Index(albLine, `HTTP/1.1`)], RejectCut},
 		{albLine[:strings.Index(albLine, ` 201 812`)], RejectCut},
+		{albLine[:strings.Index(albLine, `.175000Z`)], RejectCut},
+		{albLine[:strings.Index(albLine, `5000Z "forward"`)], RejectCut},
 		{albLine[:strings.Index(albLine, ` 0.040`)], RejectSyntax},
 		{`192.0.2.1 - - [03/Mar/2026:10:15:42 +0000] "GET /a HTTP/1.1" 200 57 "-" "a"`, RejectSyntax},
 		{strings.Replace(albLine, "2026-03-03T10:15:42.218440Z app", "2026-03-33T10:15:42.218440Z app", 1), RejectBadTime},
