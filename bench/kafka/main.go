@@ -6,12 +6,12 @@
 //	kafka drop -broker ADDR -records N     reads N records and drops them
 //
 // compare starts a broker in a process of its own, whose work is not counted, and
-// takes the CPU seconds (user and system) of three others over the same records:
-// the daemon, from Kafka to rows in SQLite, until it has counted all of them and
-// stored every second that they allow to close; replay, over the file that the records came from; and drop, which has the
-// daemon's Kafka source and a handler that does nothing. The daemon should cost no
-// more than the other two together, but for what goes live and to rest: at most
-// (replay + drop) / 0.7.
+// takes the CPU seconds (user and system) of three others over the same records: the
+// daemon, from Kafka to rows in SQLite, until it has counted all of them and stored
+// every second that they allow to close; replay, over the file that the records came
+// from; and drop, which has the daemon's Kafka source and a handler that does nothing.
+// The daemon should cost no more than the other two together, but for what goes live
+// and to rest: at most (replay + drop) / 0.7.
 package main
 
 import (
