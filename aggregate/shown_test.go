@@ -171,6 +171,9 @@ func TestWhatIsOverIsNotFound(t *testing.T) {
 		l.Add(&a, keyText(&a), minTick)
 	}
 	first := hashOf(keyText(&a))
+	if got := l.Find([16]byte{}); len(got) != 0 { // that of places without a question
+		t.Errorf("questions without a hash were found: %v", got)
+	}
 	if got := l.Find(first); len(got) != 1 || got[0].Arrivals != 3 {
 		t.Fatalf("found %+v", got)
 	}
