@@ -34,7 +34,7 @@ func TestPageOrWords(t *testing.T) {
 
 // The page is loaded in the middle of an incident: all of it weighs less than 150 KiB
 // compressed. Nothing of it names another host, nor brings script or style of its own
-// within HTML.
+// within HTML. The namespace of SVG is no host.
 func TestPageIsLightAndAlone(t *testing.T) {
 	page, built := Page()
 	if !built {
@@ -59,14 +59,15 @@ func TestPageIsLightAndAlone(t *testing.T) {
 			return err
 		}
 		if name == "index.html" {
-			for _, no := range []string{"//", "<style", "style=", "<script>", "onload"} {
+			for _, no := range []string{"<style", "style=", "<script>", "onload"} {
 				if bytes.Contains(data, []byte(no)) {
 					t.Errorf("%s has %q", name, no)
 				}
 			}
 		}
-		for _, no := range []string{"@import", "innerHTML", "insertAdjacentHTML", "document.write", "eval("} {
-			if bytes.Contains(data, []byte(no)) {
+		alone := bytes.ReplaceAll(data, []byte(`xmlns="http://www.w3.org/2000/svg"`), nil)
+		for _, no := range []string{"//", "@import", "innerHTML", "insertAdjacentHTML", "document.write", "eval("} {
+			if bytes.Contains(alone, []byte(no)) {
 				t.Errorf("%s has %q", name, no)
 			}
 		}

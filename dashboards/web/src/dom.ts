@@ -4,6 +4,8 @@
 type Props = { [name: string]: string | number | boolean | undefined | ((e: Event) => void) };
 export type Child = Node | string | null | undefined | false;
 
+const given = (children: Child[]): (Node | string)[] => children.filter((c) => c !== null && c !== undefined && c !== false);
+
 /** h makes an element: functions become listeners, all else attributes. */
 export function h<K extends keyof HTMLElementTagNameMap>(tag: K, props: Props = {}, ...children: Child[]): HTMLElementTagNameMap[K] {
   const e = document.createElement(tag);
@@ -12,7 +14,7 @@ export function h<K extends keyof HTMLElementTagNameMap>(tag: K, props: Props = 
     if (typeof v === "function") e.addEventListener(name, v);
     else e.setAttribute(name, v === true ? "" : String(v));
   }
-  e.append(...children.filter((c): c is Node | string => c !== null && c !== undefined && c !== false));
+  e.append(...given(children));
   return e;
 }
 
@@ -23,7 +25,7 @@ export function h<K extends keyof HTMLElementTagNameMap>(tag: K, props: Props = 
 export function fill(parent: Element, ...children: Child[]): void {
   const active = document.activeElement;
   const key = active instanceof HTMLElement && parent.contains(active) ? active.dataset.key : undefined;
-  parent.replaceChildren(...children.filter((c): c is Node | string => c !== null && c !== undefined && c !== false));
+  parent.replaceChildren(...given(children));
   if (key === undefined) return;
   for (const e of parent.querySelectorAll<HTMLElement>("[data-key]")) {
     if (e.dataset.key === key) {

@@ -9,8 +9,9 @@ function digits(v: number): string {
   return v.toLocaleString("en", { maximumFractionDigits: a >= 100 ? 0 : a >= 10 ? 1 : 2 });
 }
 
-const known = (v: Ratio): v is number => typeof v === "number";
-const or = (v: Ratio, f: (v: number) => string): string => (v === "unbounded" ? "unbounded" : known(v) ? f(v) : none);
+/** number is null for what is no number: not known, or unbounded. */
+export const number = (v: Ratio): number | null => (typeof v === "number" ? v : null);
+const or = (v: Ratio, f: (v: number) => string): string => (typeof v === "number" ? f(v) : (v ?? none));
 
 export const count = (v: Ratio): string => or(v, digits);
 export const times = (v: Ratio): string => or(v, (v) => v.toFixed(v >= 100 ? 0 : 2) + "×");

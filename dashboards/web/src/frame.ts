@@ -2,7 +2,7 @@
 // speaks for. What is not known is null, which is drawn as a gap and never as 0.
 
 import type { Dependency, Series, Summary, Values, Window } from "./api";
-import type { Ratio } from "./format";
+import { number, type Ratio } from "./format";
 
 export const columns = [
   "arrivals", "originals", "answers", "goodput", "dead", "visibility", "verified", "attributable", "coverage", "load", "consumed", "consumedHigh",
@@ -25,7 +25,6 @@ export const measures = [
   "responses.answers", "responses.goodput_per_second", "responses.dead_share", "responses.visibility",
 ].join(",");
 
-const value = (v: Ratio): number | null => (typeof v === "number" ? v : null);
 const over = (a: Ratio, b: Ratio): number | null => (typeof a === "number" && typeof b === "number" && b > 0 ? a / b : null);
 
 export function empty(from: number, to: number): Frame {
@@ -58,10 +57,10 @@ export function stored(s: Series): Frame {
 function ofValues(v: Values, step: number): Point {
   const per = (x: Ratio): number | null => over(x, step);
   return {
-    arrivals: per(v.arrivals), originals: per(v.originals), load: value(v.load_factor),
-    answers: per(v["responses.answers"]), goodput: value(v["responses.goodput_per_second"]),
-    dead: value(v["responses.dead_share"]), visibility: value(v["responses.visibility"]),
-    verified: over(v.verified, v.arrivals), attributable: over(v.attributable, v.arrivals), coverage: value(v.coverage),
+    arrivals: per(v.arrivals), originals: per(v.originals), load: number(v.load_factor),
+    answers: per(v["responses.answers"]), goodput: number(v["responses.goodput_per_second"]),
+    dead: number(v["responses.dead_share"]), visibility: number(v["responses.visibility"]),
+    verified: over(v.verified, v.arrivals), attributable: over(v.attributable, v.arrivals), coverage: number(v.coverage),
     consumed: null, consumedHigh: null, // budgets are of log time: no row has them
   };
 }
@@ -80,11 +79,11 @@ function ofSummary(s: Summary, d: Dependency): Point | null {
   const w = window(d, "10s"), b = own(d);
   if (!w || silent.includes(s.state)) return null;
   return {
-    arrivals: value(w.arrivals_per_second), originals: value(w.originals_per_second), load: value(w.load_factor),
-    answers: value(w.answers_per_second), goodput: value(w.responses.goodput_per_second),
-    dead: value(w.responses.dead_share), visibility: value(w.responses.visibility),
-    verified: over(w.verified, w.arrivals), attributable: over(w.attributable, w.arrivals), coverage: value(w.coverage),
-    consumed: value(b?.consumed), consumedHigh: value(b?.consumed_high),
+    arrivals: number(w.arrivals_per_second), originals: number(w.originals_per_second), load: number(w.load_factor),
+    answers: number(w.answers_per_second), goodput: number(w.responses.goodput_per_second),
+    dead: number(w.responses.dead_share), visibility: number(w.responses.visibility),
+    verified: over(w.verified, w.arrivals), attributable: over(w.attributable, w.arrivals), coverage: number(w.coverage),
+    consumed: number(b?.consumed), consumedHigh: number(b?.consumed_high),
   };
 }
 

@@ -49,7 +49,7 @@ export class Page {
   private readonly tiles = h("dl", { id: "tiles" });
   private readonly verdict = h("section", { id: "verdict", class: "unknown", "aria-label": "Verdict" }, h("p", {}, this.word, " ", this.why), this.who, this.trust, this.tiles);
   private readonly dependencies = h("nav", { id: "dependencies", "aria-label": "Dependencies" });
-  private readonly times = h("nav", { id: "ranges", "aria-label": "Time range" });
+  private readonly ranges = h("nav", { id: "ranges", "aria-label": "Time range" });
   private readonly absolute = h("form", { id: "absolute", submit: (e) => this.between(e) },
     h("label", {}, "From ", h("input", { name: "from", type: "datetime-local", step: 1, required: true })),
     h("label", {}, "to ", h("input", { name: "to", type: "datetime-local", step: 1, required: true })), h("button", {}, "Show"), " UTC");
@@ -80,7 +80,7 @@ export class Page {
     document.body.append(
       h("header", {}, h("h1", {}, h("a", { href: "?" }, "auditor")), this.status, h("button", { id: "theme", type: "button", click: () => this.toggleTheme() }, "Dark / light")),
       this.access,
-      h("main", {}, this.verdict, this.dependencies, h("div", { class: "bar" }, this.times, this.absolute), this.path,
+      h("main", {}, this.verdict, this.dependencies, h("div", { class: "bar" }, this.ranges, this.absolute), this.path,
         h("div", { class: "grid" }, ...inOrder(p.question, ...this.charts, p.reasons, p.hops, p.perQuestion, p.retries)),
         this.sort,
         h("div", { class: "grid" }, ...inOrder(p.peer, p.originator, p.route, p.questions, p.policy, p.alerts, p.sources))),
@@ -121,7 +121,7 @@ export class Page {
     const range = (["live", "15m", "1h", "24h"] as Range[])[Number(e.key) - 1];
     if (range) this.go({ range });
     else if (e.key === "t") this.toggleTheme();
-    else if (e.key === "Backspace" && part(this.view)) this.go({ route: undefined, originator: undefined, peer: undefined });
+    else if (e.key === "Backspace" && part(this.view)) this.go(whole);
   }
 
   private between(e: Event): void {
@@ -134,7 +134,7 @@ export class Page {
   /** turn shows another view. */
   private turn(): void {
     const v = this.view;
-    fill(this.times, ...Object.entries(ranges).filter(([r]) => r !== "abs").map(([r, words], i) => {
+    fill(this.ranges, ...Object.entries(ranges).filter(([r]) => r !== "abs").map(([r, words], i) => {
       const a = this.link({ range: r as Range }, words, r, v.range === r);
       a.title = `Key ${i + 1}`;
       return a;
@@ -149,7 +149,7 @@ export class Page {
       const x = v[name];
       if (x !== undefined) steps.push(h("span", {}, ` › ${name} `, h("b", {}, x === "-" && name === "originator" ? "(not attributed)" : x), " ", this.link({ [name]: undefined }, "all", "without-" + name)));
     }
-    fill(this.path, ...(steps.length > 0 ? [this.link({ route: undefined, originator: undefined, peer: undefined }, v.dependency ?? "all", "whole"), ...steps] : []));
+    fill(this.path, ...(steps.length > 0 ? [this.link(whole, v.dependency ?? "all", "whole"), ...steps] : []));
     fill(this.sort, "Worst by ", this.link({ sort: "excess" }, "excess", "by-excess", v.sort === "excess"), " or by ",
       this.link({ sort: "seconds" }, "seconds of repeats", "by-seconds", v.sort === "seconds"));
     this.panels.question.element.hidden = v.question === undefined;
@@ -219,7 +219,7 @@ export class Page {
     const now = this.view.dependency;
     fill(this.dependencies, ...s.dependencies.map((d) => {
       const j = judge(s, d, this.coverageFloor);
-      const a = this.link({ dependency: d.dependency, route: undefined, originator: undefined, peer: undefined, question: undefined }, d.dependency, d.dependency, d.dependency === now);
+      const a = this.link({ ...whole, dependency: d.dependency, question: undefined }, d.dependency, d.dependency, d.dependency === now);
       a.className = j.level;
       a.append(h("small", {}, `${j.word} · ${times(windowOf(d, "10s")?.load_factor)}`));
       return a;
@@ -304,30 +304,31 @@ export class Page {
     const recent = v.range === "live" ? { from: iso(to - 300), to: iso(to) } : bounds;
     const over = v.range === "live" ? "of the last 5 min" : "of the range";
     const range = streamed(v) ? { window: "1m", dependency: v.dependency } : { ...recent, ...all };
-    const whole = { ...all, ...recent, step: Math.ceil((Date.parse(recent.to) - Date.parse(recent.from)) / 600_000) * 60 + "s" };
+    const series = { ...all, ...recent, step: Math.ceil((Date.parse(recent.to) - Date.parse(recent.from)) / 600_000) * 60 + "s" };
     const go: tables.Go = (change, words, key) => this.link(change, words, key);
 
     const work: Promise<void>[] = [];
-    const one = <T>(path: string, params: { [name: string]: string | undefined }, show: (a: T) => void, fail: (why: string) => void): void => {
+    const one = <T>(path: string, params: { [name: string]: string | undefined }, show: (a: T) => void, fail: (why: string, status?: number) => void): void => {
       const ask = async (): Promise<void> => {
         try {
           const a = await get<T>(path, params);
           if (turn === this.asked) show(a);
         } catch (why) {
           if (turn !== this.asked) return;
-          if (why instanceof Refused && why.status === 401) this.access.hidden = false;
-          fail(why instanceof Error ? why.message : String(why));
+          const status = why instanceof Refused ? why.status : undefined;
+          if (status === 401) this.access.hidden = false;
+          fail(why instanceof Error ? why.message : String(why), status);
         }
       };
       work.push(ask());
     };
     const fails = (...panels: tables.Panel[]) => (why: string): void => panels.forEach((x) => x.fail(why));
 
-    one<Series>("series", { ...whole, measure: tables.breakdown }, (a) => {
+    one<Series>("series", { ...series, measure: tables.breakdown }, (a) => {
       tables.hops(p.hops, a.total, a.coverage, over);
       tables.retries(p.retries, a.total, a.coverage, over);
     }, fails(p.hops, p.retries));
-    one<Series>("series", { ...whole, measure: tables.distribution }, (a) => {
+    one<Series>("series", { ...series, measure: tables.distribution }, (a) => {
       tables.perQuestion(p.perQuestion, a.total, a.coverage, over);
       tables.reasons(p.reasons, a.total, over);
     }, fails(p.perQuestion, p.reasons));
@@ -345,8 +346,9 @@ export class Page {
       one<Top>("top", { window: "10s", dependency: v.dependency, by: kind }, (a) => this.sayWho(kind, a), () => this.sayWho(kind, null));
     }
     if (v.question !== undefined) {
-      one<{ questions: Question[] }>("questions/" + encodeURIComponent(v.question), {}, (a) =>
-        tables.question(p.question, v.question!, a.questions, this.link({ question: undefined }, "Close", "close")), fails(p.question));
+      const show = (found: Question[]): void => tables.question(p.question, v.question!, found, this.link({ question: undefined }, "Close", "close"));
+      one<{ questions: Question[] }>("questions/" + encodeURIComponent(v.question), {}, (a) => show(a.questions),
+        (why, status) => (status === 404 ? show([]) : p.question.fail(why)));
     }
     if (!streamed(v)) {
       one<Series>("series", { ...all, ...bounds, measure: measures }, (a) => {
@@ -384,6 +386,9 @@ const themeKey = "auditor.theme";
 const light = matchMedia("(prefers-color-scheme: light)");
 
 const iso = (at: number): string => new Date(Math.round(at) * 1000).toISOString();
+
+/** whole leads from a part back to its dependency. */
+const whole: Partial<View> = { route: undefined, originator: undefined, peer: undefined };
 
 /** worstOf is the dependency with the most repeats a second: who opens the page wants that. */
 function worstOf(list: Dependency[]): string {

@@ -1,7 +1,7 @@
 // Tables and lists: who, where, how often, how far they can be believed.
 
 import { fill, h, type Child } from "./dom";
-import { clock, count, none, rate, seconds, share, times, type Ratio } from "./format";
+import { clock, count, none, number, rate, seconds, share, times, type Ratio } from "./format";
 import type { Alerts, Policy, Question, Sources, Top, Values } from "./api";
 import type { View } from "./view";
 
@@ -85,33 +85,35 @@ export function questions(p: Panel, t: Top, go: Go): void {
 
 /** question is all that is known of one. */
 export function question(p: Panel, hash: string, found: Question[], close: HTMLElement): void {
-  const rows = found.map((q) => h("dl", {},
-    ...([["arrivals", count(q.arrivals)], ["dependency", q.dependency], ["route", q.route], ["originator", q.originator || none], ["peers", q.peers.join(", ") || none],
-      ["first", clock(q.first)], ["last", clock(q.last) + (q.live ? ", goes on" : "")]] as const).flatMap(([k, v]) => [h("dt", {}, k), h("dd", {}, v)])));
+  const rows = found.map((q) => list(
+    ["arrivals", count(q.arrivals)], ["dependency", q.dependency], ["route", q.route], ["originator", q.originator || none], ["peers", q.peers.join(", ") || none],
+    ["first", clock(q.first)], ["last", clock(q.last) + (q.live ? ", goes on" : "")]));
   p.show("", h("p", {}, h("code", {}, hash), " ", close), ...(rows.length > 0 ? rows : [nothing("Nothing is known of this question: it was asked once, or is older than what is kept.")]));
 }
 
 const list = (...items: [string, string][]): HTMLElement => h("dl", {}, ...items.flatMap(([k, v]) => [h("dt", {}, k), h("dd", {}, v)]));
-const number = (v: Ratio): number => (typeof v === "number" ? v : 0);
+const counted = (v: Ratio): number => number(v) ?? 0;
 
 const unattributable = "unattributable.";
 
-/** bars draws shares of a whole as bars with their figures. */
-function bars(items: [string, number][], unit: (v: number) => string = count): HTMLElement {
+/** bars draws counts as bars with their figures; 1 at least fills a bar. */
+const bars = (items: [string, Ratio][], full: number, words: (n: Ratio) => string): HTMLElement => h("div", { class: "bars" }, ...items.map(([name, n]) =>
+  h("div", {}, h("span", {}, name), h("meter", { min: 0, max: Math.max(full, 1), value: counted(n), "aria-label": name }), h("span", { class: "n" }, words(n)))));
+
+/** shares draws the parts of a whole. */
+function shares(items: [string, number][]): HTMLElement {
   const all = items.reduce((sum, [, n]) => sum + n, 0);
-  return h("div", { class: "bars" }, ...items.map(([name, n]) =>
-    h("div", {}, h("span", {}, name), h("meter", { min: 0, max: all || 1, value: n, "aria-label": name }), h("span", { class: "n" }, `${unit(n)} · ${share(all > 0 ? n / all : null)}`))));
+  return bars(items, all, (n) => `${count(n)} · ${share(all > 0 ? counted(n) / all : null)}`);
 }
 
 /** reasons says why arrivals could not be attributed. */
 export function reasons(p: Panel, v: Values, over: string): void {
-  const arrivals = number(v.arrivals);
-  const known = Object.entries(v).filter(([k, n]) => k.startsWith(unattributable) && number(n) > 0).map(([k, n]): [string, number] => [k.slice(unattributable.length).replaceAll("_", " "), number(n)]);
+  const arrivals = counted(v.arrivals);
+  const known = Object.entries(v).filter(([k, n]) => k.startsWith(unattributable) && counted(n) > 0).map(([k, n]): [string, number] => [k.slice(unattributable.length).replaceAll("_", " "), counted(n)]);
   const sum = known.reduce((s, [, n]) => s + n, 0);
   p.show(`Of ${count(arrivals)} arrivals ${over}, ${share(arrivals > 0 ? sum / arrivals : null)} could not be attributed to a question.`,
-    known.length > 0 ? bars(known.sort((a, b) => b[1] - a[1])) : nothing(arrivals > 0 ? "All arrivals could be attributed." : "No arrivals."));
+    known.length > 0 ? shares(known.sort((a, b) => b[1] - a[1])) : nothing(arrivals > 0 ? "All arrivals could be attributed." : "No arrivals."));
 }
-
 
 export const breakdown = [
   "hops.adjacent", "hops.above", "hops.origin", "hops.between", "hops.logger", "hops.same_peer", "retry_gap.p50", "retry_gap.p90", "retry_gap.p99",
@@ -133,25 +135,23 @@ export function hops(p: Panel, v: Values, coverage: Ratio, over: string): void {
     ["All between make", times(v["hops.between"])],
     ["The logging proxy makes", times(v["hops.logger"])],
     ["Repeats by the same peer as before", share(v["hops.same_peer"])],
-  ) : nothing(number(v.repeats) > 0 ? "Which hop multiplies is not known: no attempt numbers came, or all are 1 because a proxy rewrites them." : "No repeats, so no hop multiplies."));
+  ) : nothing(counted(v.repeats) > 0 ? "Which hop multiplies is not known: no attempt numbers came, or all are 1 because a proxy rewrites them." : "No repeats, so no hop multiplies."));
 }
 
 /** perQuestion says how many arrivals questions cost. */
 export function perQuestion(p: Panel, v: Values, coverage: Ratio, over: string): void {
-  const bar = (k: string): HTMLElement =>
-    h("div", {}, h("span", {}, k), h("meter", { min: 0, max: Math.max(number(v["per_question.max"]), 1), value: number(v["per_question." + k]), "aria-label": k }), h("span", { class: "n" }, count(v["per_question." + k])));
   p.show(`Questions that were over ${over}; ${covered(coverage)}.`,
-    v["per_question.max"] != null ? h("div", { class: "bars" }, ...["p50", "p90", "p99", "max"].map(bar)) : nothing("No question is over yet: that takes a horizon without an arrival of it."),
+    v["per_question.max"] != null ? bars(["p50", "p90", "p99", "max"].map((k) => [k, v["per_question." + k]]), counted(v["per_question.max"]), count) : nothing("No question is over yet: that takes a horizon without an arrival of it."),
     list(["Where the first arrival failed", times(v.amplification_if_failed)]));
 }
 
 /** retries says how fast repeats come, and what they follow. */
 export function retries(p: Panel, v: Values, coverage: Ratio, over: string): void {
   const after = (["gone", "5xx", "429_503", "success", "in_flight"] as const).map((k): [string, number] => [
-    { gone: "caller had left", "5xx": "error (5xx)", "429_503": "refused (429, 503)", success: "success", in_flight: "still in flight" }[k], number(v["repeat_after." + k])]);
+    { gone: "caller had left", "5xx": "error (5xx)", "429_503": "refused (429, 503)", success: "success", in_flight: "still in flight" }[k], counted(v["repeat_after." + k])]);
   const any = after.some(([, n]) => n > 0);
   p.show(`Final seconds ${over}; ${covered(coverage)}.`,
-    any ? bars(after) : nothing("No repeats."),
+    any ? shares(after) : nothing("No repeats."),
     any && list(["Gap between arrivals", `half within ${seconds(v["retry_gap.p50"])}, 90 % within ${seconds(v["retry_gap.p90"])}, 99 % within ${seconds(v["retry_gap.p99"])}`]));
 }
 

@@ -1,7 +1,7 @@
 // Is it a storm, how bad, and can the figures be trusted: in words.
 
 import { own, window } from "./frame";
-import { count, seconds, share, times, type Ratio } from "./format";
+import { count, number, seconds, share, times } from "./format";
 import type { Dependency, Summary } from "./api";
 
 export interface Words {
@@ -10,8 +10,6 @@ export interface Words {
   why: string;
   trust: string[]; // what keeps the figures from being whole; nothing if they are
 }
-
-const number = (v: Ratio): number | null => (typeof v === "number" ? v : null);
 
 /** judge says in words what a dependency's newest seconds are: the verdict is the daemon's. */
 export function judge(s: Summary, d: Dependency, coverageFloor: number | null): Words {

@@ -94,6 +94,11 @@ describe("the page during a storm", { timeout: 240_000 }, () => {
     await text(page, "#question", new RegExp(hash + ".*arrivals\\d+dependencyseats"));
     await page.locator("#question a", { hasText: "Close" }).click();
     assert.equal(await page.locator("#question").isVisible(), false);
+
+    const unknown = await open(chromium, daemon.url + "?dependency=seats&question=" + "0".repeat(32));
+    await text(unknown.page, "#question", /Close.*Nothing is known of this question/);
+    unknown.whole();
+    await unknown.page.context().close();
     whole();
   });
 

@@ -59,7 +59,9 @@ describe("the page of a hostile log", { timeout: 120_000 }, () => {
     await text(page, "#status", /^NO CONNECTION.*want one of api\.tokens/);
     assert.equal(await page.locator("#dependencies a").count(), 0);
     await page.locator("#token").fill("wrong");
+    const refused = page.waitForResponse(async (r) => r.status() === 401 && (await r.request().allHeaders()).authorization === "Bearer wrong");
     await page.locator("#access button").click();
+    await refused;
     assert.equal(await page.locator("#token").isVisible(), true);
     await page.locator("#token").fill(token);
     await page.locator("#access button").click();
