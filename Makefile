@@ -23,14 +23,14 @@ WEB  := dashboards/web
 PAGE := $(WEB)/dist/page.js
 
 page: ## build the live page alone
-ifeq ($(shell command -v npm),)
+ifeq ($(shell command -v npm 2>/dev/null),)
 	@echo "no npm: the live page is left out, and the program says so at /; all else is there" >&2; test -z "$$CI"
 else
 	@$(MAKE) -s $(PAGE) || { echo "the live page could not be built, and is as it was before or left out" >&2; test -z "$$CI"; }
 endif
 
 $(WEB)/node_modules/.package-lock.json: $(WEB)/package.json $(WEB)/package-lock.json
-	@cd $(WEB) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
+	@cd $(WEB) && npm ci --ignore-scripts --no-audit --no-fund --fetch-retries=1 --fetch-retry-mintimeout=1000 --loglevel=error >/dev/null
 	@touch $@
 
 $(PAGE): $(WEB)/node_modules/.package-lock.json $(WEB)/build.mjs $(WEB)/tsconfig.json $(wildcard $(WEB)/src/*)
