@@ -70,11 +70,18 @@ func TestCompose(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := parse(t, "compose/auditor.yaml", read(t, "compose", "auditor.yaml"))
-	hosts := append(slices.Clone(c.Sources[0].Kafka.Brokers), c.Store.ClickHouse.Addr...)
-	for _, address := range hosts {
+	addresses := slices.Concat(c.Sources[0].Kafka.Brokers, c.Store.ClickHouse.Addr)
+	for name, least := range map[string]int{"prometheus.yaml": 2, "grafana-datasources.yaml": 1} {
+		found := regexp.MustCompile(`[a-z]+:[0-9]+`).FindAllString(string(read(t, "compose", name)), -1)
+		if len(found) < least {
+			t.Errorf("%s names only %v", name, found)
+		}
+		addresses = append(addresses, found...)
+	}
+	for _, address := range addresses {
 		host, _, err := net.SplitHostPort(address)
 		if _, ok := f.Services[host]; err != nil || !ok {
-			t.Errorf("auditor.yaml names %s, which is no service", address)
+			t.Errorf("%s is named, which is no service", address)
 		}
 	}
 	for name, s := range f.Services {
