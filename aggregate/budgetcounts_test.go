@@ -98,3 +98,21 @@ func TestBudgetCountsEqualRecount(t *testing.T) {
 		t.Error("nothing was unattributable, or nothing failed")
 	}
 }
+
+// A late arrival counts in budgets as any other that cannot be attributed.
+func TestBudgetCountsOfLateArrivals(t *testing.T) {
+	const horizon, lateness = 60 * sec, 90 * sec
+	n := newNaive(randomArrivals(rand.New(rand.NewPCG(1, 61)), 200, 20*sec), horizon)
+	l, out, want, got := NewLedger(Config{Horizon: horizon, Lateness: lateness, Live: true}), new(Output), budget.Counts{}, new(Sums)
+	for i := range n.real {
+		l.AddLate(&n.real[i], out)
+		n.real[i].Class = keys.Unattributable
+		want.Add(n.budgetOf(i))
+	}
+	for i := range out.Beats {
+		got.Add(&out.Beats[i])
+	}
+	if c := got.Budget(); c != want || c.Failed == 0 || c.Success == 0 {
+		t.Errorf("%+v, want %+v", c, want)
+	}
+}

@@ -55,7 +55,8 @@ func (l *Ledger) AddLate(a *Arrival, out *Output) {
 	e := &l.e
 	e.begin(Dims{Route: a.Route, Peer: a.Peer}, at, &f)
 	e.unattributed(keys.Reason(f.owner))
-	b := Beat{Second: tickOf(log), Tick: at, Late: true, Dims: e.dims, ones: e.ones, Dead: e.dead, Busy: e.busy}
+	b := e.beat(&f, log)
+	b.Late = true
 	out.Beats = append(out.Beats, b)
 	out.Late = append(out.Late, b)
 }

@@ -28,7 +28,7 @@ type Beat struct {
 	Dead, Busy, Repeat int64
 	Back               bool   // takes an earlier beat back
 	Late               bool   // its tick has it in rows of their own
-	failed             bool   // see filed
+	failed             bool   // see filed.unserved
 	more               uint32 // how many questions beside its own the arrival's counts for
 }
 
@@ -126,13 +126,19 @@ func (l *Ledger) tell(t *tick, x uint64, repeat, back bool, out *Output) {
 		e.original = !repeat && !l.known(f.owner, q, start, log, out)
 		e.settled()
 	}
-	b := Beat{Second: tickOf(log), Tick: t.at, Dims: e.dims, ones: e.ones, Dead: e.dead, Busy: e.busy, Repeat: e.repeat * int64(e.weight), Back: back, failed: f.failed()}
+	b := e.beat(f, log)
+	b.Back, b.Repeat = back, e.repeat*int64(e.weight)
 	if e.weight == 0 {
 		b.ones &^= ofQuestion
 	} else {
 		b.more = uint32(e.weight - 1)
 	}
 	out.Beats = append(out.Beats, b)
+}
+
+// beat is what an arrival changes whatever its question, as a beat.
+func (e *effect) beat(f *filed, log int64) Beat {
+	return Beat{Second: tickOf(log), Tick: e.tick, Dims: e.dims, ones: e.ones, Dead: e.dead, Busy: e.busy, failed: f.unserved()}
 }
 
 // wasTold marks a question without an episode of which a beat told: its time of

@@ -129,14 +129,15 @@ func (s *secondly) counts() (c budget.Counts) {
 // fared is what became of an arrival, as an event has it.
 func (f *filed) fared() Event {
 	gone, good := f.unread(), f.flags.outcome() == OutcomeSuccess
-	return wasGood*Event(bit(good && !gone)) | wasFailed*Event(bit(f.failed())) | wasGone*Event(bit(gone))
+	return wasGood*Event(bit(good && !gone)) | wasFailed*Event(bit(f.unserved())) | wasGone*Event(bit(gone))
 }
 
 // unread says that nobody was there for the answer.
 func (f *filed) unread() bool { return f.flags.departure() != StillThere || f.flags&Expired != 0 }
 
-// failed says that the arrival got 429 or 5xx, or that nobody was there for the answer.
-func (f *filed) failed() bool {
+// unserved says that the arrival got 429 or 5xx, or that nobody was there for the
+// answer.
+func (f *filed) unserved() bool {
 	o := f.flags.outcome()
 	return o == OutcomeOverload || o == OutcomeError || f.unread()
 }

@@ -111,11 +111,11 @@ func stormSnapshot() *Snapshot {
 	return &Snapshot{
 		At: noon, State: Ready, Reload: Reload{At: noon.Add(-time.Hour)}, Build: Build{"1.2.3", "abcdef", "go1.26"},
 		Granted: []Grant{
-			{Grant: budget.Ratio{Ratio: 0.2, FloorPerSecond: 5, Clients: 1}, Window: 10 * time.Second, Low: 0.5, CoverageFloor: 0.85, MinArrivals: 20},
-			{Route: "POST /orders", Grant: budget.Ratio{Ratio: 0.1, FloorPerSecond: 0.1, Clients: 2}, Window: 10 * time.Second},
-			{Route: "GET /a", Grant: budget.DefaultConcurrency(), Window: 10 * time.Second},
-			{Route: "GET /b", Grant: budget.DefaultRate(), Window: 10 * time.Second},
-			{Route: "GET /c", Grant: budget.AWSTokens(), Window: 10 * time.Second},
+			{"", budget.DefaultModel(budget.Ratio{Ratio: 0.2, FloorPerSecond: 5, Clients: 1})},
+			{"POST /orders", budget.Model{Grant: budget.Ratio{Ratio: 0.1, FloorPerSecond: 0.1, Clients: 2}, Window: 10}},
+			{"GET /a", budget.Model{Grant: budget.DefaultConcurrency(), Window: 10}},
+			{"GET /b", budget.Model{Grant: budget.DefaultRate(), Window: 10}},
+			{"GET /c", budget.Model{Grant: budget.AWSTokens(), Window: 10}},
 		},
 		Policy:        policy.Plan(),
 		LiveQuestions: 4321,

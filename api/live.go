@@ -170,7 +170,7 @@ func newBudget(d *Dependency, b *Budget) budgetAnswer {
 func newGrants(snap *Snapshot) []grantAnswer {
 	list := []grantAnswer{}
 	for _, g := range snap.Granted {
-		a := grantAnswer{Route: g.Route, Model: g.Name(), WindowSeconds: g.Window.Seconds(), Low: g.Low, CoverageFloor: g.CoverageFloor, MinArrivals: g.MinArrivals}
+		a := grantAnswer{Route: g.Route, Model: g.Name(), WindowSeconds: float64(g.Window), Low: g.Low, CoverageFloor: g.CoverageFloor, MinArrivals: g.MinArrivals}
 		switch x := g.Grant.(type) {
 		case budget.Ratio:
 			a.Ratio, a.FloorPerSecond, a.Clients = &x.Ratio, &x.FloorPerSecond, x.Clients

@@ -186,14 +186,8 @@ var StoreWriteBounds = []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0
 
 // Grant is a retry budget as configured.
 type Grant struct {
-	Route        string
-	budget.Grant // what is allowed
-	Window       time.Duration
-	// Low is the consumed share from which the state is low, CoverageFloor the
-	// verified share of arrivals below which it is blind, MinArrivals the arrivals
-	// below which there is none.
-	Low, CoverageFloor float64
-	MinArrivals        int
+	Route string
+	budget.Model
 }
 
 // Budget is the newest reading of one retry budget of a dependency.

@@ -37,36 +37,36 @@ func (b *Budget) check(k *checks) {
 // check notes what is wrong with a budget, but for values that it has inherited: of
 // those the fault has been told once.
 func (r *RouteBudget) check(k *checks, at string, inherited *RouteBudget) {
-	none := math.NaN() // is no other value
-	was := RouteBudget{Ratio: none, FloorPerSecond: none, MinConcurrent: none, PerMinute: none, MaxTokens: none, TokenRatio: none, Clients: math.MinInt}
+	var was RouteBudget
 	if inherited != nil {
 		was = *inherited
 	}
-	if r.Model != was.Model || inherited == nil {
+	own := func(differs bool) bool { return differs || inherited == nil }
+	if own(r.Model != was.Model) {
 		k.oneOf(at+".model", r.Model, "ratio", "concurrency", "rate", "tokens")
 	}
-	if r.Ratio != was.Ratio {
+	if own(r.Ratio != was.Ratio) {
 		k.share(at+".ratio", r.Ratio)
 	}
-	if r.FloorPerSecond != was.FloorPerSecond {
+	if own(r.FloorPerSecond != was.FloorPerSecond) {
 		k.rate(at+".floor_per_second", r.FloorPerSecond)
 	}
-	if r.MinConcurrent != was.MinConcurrent {
+	if own(r.MinConcurrent != was.MinConcurrent) {
 		k.rate(at+".min_concurrent", r.MinConcurrent)
 	}
-	if r.PerMinute != was.PerMinute {
+	if own(r.PerMinute != was.PerMinute) {
 		k.rate(at+".per_minute", r.PerMinute)
 	}
-	if r.Tokens != was.Tokens || inherited == nil {
+	if own(r.Tokens != was.Tokens) {
 		k.oneOf(at+".tokens", r.Tokens, "grpc", "aws")
 	}
-	if v := r.MaxTokens; v != was.MaxTokens && v != 0 && !(v >= leastTokens && v <= 1e6) {
+	if v := r.MaxTokens; own(v != was.MaxTokens) && v != 0 && !(v >= leastTokens && v <= 1e6) {
 		k.add(at+".max_tokens", "found %v: want 0 (what its authors say), or a number from %d to 1e6", v, leastTokens)
 	}
-	if v := r.TokenRatio; v != was.TokenRatio && v != 0 && !(v >= 0.001 && v <= 1000) {
+	if v := r.TokenRatio; own(v != was.TokenRatio) && v != 0 && !(v >= 0.001 && v <= 1000) {
 		k.add(at+".token_ratio", "found %v: want 0 (what its authors say), or a number from 0.001 to 1000", v)
 	}
-	if r.Clients != was.Clients {
+	if own(r.Clients != was.Clients) {
 		k.between(at+".clients", r.Clients, 1, math.MaxInt)
 	}
 }

@@ -66,18 +66,19 @@ func LoadPlan(path string, getenv func(string) (string, bool)) (*Declared, error
 
 // ParsePlan reads data as the file called name.
 func ParsePlan(name string, data []byte, getenv func(string) (string, bool)) (*Declared, error) {
-	d := newDecoder(name, getenv)
-	if root := d.document(data); root != nil && slices.Contains(topKeys(root), "declared") {
-		c, err := Parse(name, data, getenv)
-		if err != nil {
-			return nil, err
+	if root := newDecoder(name, getenv).document(data); root != nil { // else its fault is found below
+		switch top := topKeys(root); {
+		case slices.Contains(top, "declared"):
+			c, err := Parse(name, data, getenv)
+			if err != nil {
+				return nil, err
+			}
+			return &c.Declared, nil
+		case slices.Contains(top, "sources"):
+			return nil, fmt.Errorf("%s: has no declared: section, under which a configuration has its policy", name)
 		}
-		return &c.Declared, nil
 	}
-	if root := newDecoder(name, getenv).document(data); root != nil && slices.Contains(topKeys(root), "sources") {
-		return nil, fmt.Errorf("%s: has no declared: section, under which a configuration has its policy", name)
-	}
-	d = newDecoder(name, getenv)
+	d := newDecoder(name, getenv)
 	declared, k := Default().Declared, &checks{}
 	d.into(&declared, data)
 	declared.check(k, "")

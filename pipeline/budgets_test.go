@@ -144,7 +144,8 @@ func TestModelsReadTheLog(t *testing.T) {
 }
 
 // The verdict follows the log: calm, then each question comes back, then three times
-// as many are asked; and it stays when budgets are changed.
+// as many are asked; and it stays when budgets are changed. So does the peak of a budget
+// that is not.
 func TestTheVerdictFollowsTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := liveConfig(t, newRowStore())
@@ -190,6 +191,9 @@ func TestTheVerdictFollowsTheLog(t *testing.T) {
 		if v.Kind != budget.Demand || v.Demand < 2.4 {
 			t.Errorf("demand: %+v", v)
 		}
+		if b := f.live.Picture().Dependencies[0].Budgets[0]; !(b.Consumed < 1) || !(b.Peak >= 1) || b.Exhausted == 0 {
+			t.Errorf("the same budget has another peak: %+v", b)
+		}
 		all := f.live.cfg.Budget
 		all.Window = 5
 		f.live.SetBudgets(all, nil, f.live.cfg.Rules)
@@ -198,6 +202,9 @@ func TestTheVerdictFollowsTheLog(t *testing.T) {
 		}
 		if v.Kind != budget.Quiet || !math.IsNaN(v.Demand) {
 			t.Errorf("another window has no past yet: %+v", v)
+		}
+		if b := f.live.Picture().Dependencies[0].Budgets[0]; !b.Some || b.Peak >= 1 || b.Exhausted != 0 {
+			t.Errorf("another budget has the peak of the one before: %+v", b)
 		}
 	})
 }

@@ -277,7 +277,8 @@ func (next *Live) inherit(l *Live, scopes []*scope) {
 		}
 	}
 	for k, g := range l.gauges {
-		next.gauges[k] = &gauge{peak: g.peak, exhausted: g.exhausted}
+		again := *g
+		next.gauges[k] = &again
 	}
 }
 
@@ -400,7 +401,6 @@ func (l *Live) SetBudgets(all budget.Model, routes map[string]*budget.Model, rul
 		l.watches = map[string]*budget.Watch{}
 	}
 	l.cfg.Budget, l.cfg.RouteBudgets, l.cfg.Rules = all, routes, rules
-	l.gauges = map[routeName]*gauge{} // what was read of others is no peak of these
 	keep := l.keepSeconds()
 	l.mu.Unlock()
 	for _, s := range l.all() {

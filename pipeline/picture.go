@@ -86,8 +86,9 @@ type LiveBudget struct {
 	Exhausted  int64 // the first second with consumed ≥ 1; 0: never
 }
 
-// gauge remembers the readings of a dependency's budget.
+// gauge remembers the readings of a budget.
 type gauge struct {
+	model     budget.Model
 	peak      float64
 	exhausted int64
 }
@@ -96,7 +97,8 @@ type gauge struct {
 // first second with a record. seconds are the counts of each up to there. A bucket is
 // taken to have been full before them: longer ago than live windows reach, it is not
 // known.
-func (g *gauge) read(m *budget.Model, sums *aggregate.Sums, bits int, seconds []budget.Counts, first, to int64) LiveBudget {
+func (g *gauge) read(sums *aggregate.Sums, bits int, seconds []budget.Counts, first, to int64) LiveBudget {
+	m := &g.model
 	b := LiveBudget{Model: m.Name(), From: to - int64(m.Window), To: to, Peak: g.peak, Exhausted: g.exhausted}
 	if b.From < first {
 		return b
@@ -261,11 +263,11 @@ func (l *Live) Picture() *Picture {
 			})
 		}
 		if x := spent[name]; x != nil {
-			d.Budgets = append(d.Budgets, l.gauge(name, "").read(&l.cfg.Budget, &x.total, p.SampleBits, seconds[routeName{name, ""}], x.first, x.to))
+			d.Budgets = append(d.Budgets, l.gauge(name, "", &l.cfg.Budget).read(&x.total, p.SampleBits, seconds[routeName{name, ""}], x.first, x.to))
 			d.Verdict = l.judge(name, x, p.SampleBits)
 			for _, route := range sortedKeys(l.cfg.RouteBudgets) {
 				if s := x.routes[route]; s != nil {
-					b := l.gauge(name, route).read(l.cfg.RouteBudgets[route], s, p.SampleBits, seconds[routeName{name, route}], x.first, x.to)
+					b := l.gauge(name, route, l.cfg.RouteBudgets[route]).read(s, p.SampleBits, seconds[routeName{name, route}], x.first, x.to)
 					b.Route = route
 					d.Budgets = append(d.Budgets, b)
 				}
@@ -333,10 +335,11 @@ func (l *Live) judge(dependency string, x *sheet, bits int) budget.Verdict {
 	return budget.Verdict{}
 }
 
-func (l *Live) gauge(dependency, route string) *gauge {
+// gauge is that of a budget. What was read of another is no peak of it.
+func (l *Live) gauge(dependency, route string, m *budget.Model) *gauge {
 	k := routeName{dependency, route}
-	if l.gauges[k] == nil {
-		l.gauges[k] = new(gauge)
+	if l.gauges[k] == nil || l.gauges[k].model != *m {
+		l.gauges[k] = &gauge{model: *m}
 	}
 	return l.gauges[k]
 }

@@ -3,7 +3,6 @@ package budget
 import (
 	"fmt"
 	"math/big"
-	"strconv"
 	"strings"
 )
 
@@ -141,8 +140,7 @@ func digits(r *big.Rat) string {
 // inSeconds prints a time of less than a second in milliseconds.
 func inSeconds(r *big.Rat) string {
 	if r.Cmp(big.NewRat(1, 1)) < 0 {
-		v, _ := new(big.Rat).Mul(r, big.NewRat(1000, 1)).Float64()
-		return strconv.FormatFloat(v, 'g', -1, 64) + " ms"
+		return digits(new(big.Rat).Mul(r, big.NewRat(1000, 1))) + " ms"
 	}
 	return digits(r) + " s"
 }

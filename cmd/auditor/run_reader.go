@@ -11,7 +11,6 @@ import (
 
 	"github.com/targetside/auditor/aggregate"
 	"github.com/targetside/auditor/api"
-	"github.com/targetside/auditor/config"
 	"github.com/targetside/auditor/pipeline"
 )
 
@@ -227,16 +226,10 @@ func showBudget(b *pipeline.LiveBudget) api.Budget {
 
 // grants are the retry budgets of the configuration.
 func (l *loaded) grants() []api.Grant {
-	b := &l.Budget
-	grant := func(route string, r config.RouteBudget) api.Grant {
-		return api.Grant{
-			Route: route, Grant: grantOf(r), Window: b.Window,
-			Low: b.Low, CoverageFloor: b.CoverageFloor, MinArrivals: b.MinArrivals,
-		}
-	}
-	out := []api.Grant{grant("", b.Own())}
-	for route, r := range b.Routes {
-		out = append(out, grant(route, r))
+	all, routes := l.budgets()
+	out := []api.Grant{{Model: all}}
+	for route, m := range routes {
+		out = append(out, api.Grant{Route: route, Model: *m})
 	}
 	slices.SortFunc(out, func(a, b api.Grant) int { return cmp.Compare(a.Route, b.Route) })
 	return out

@@ -137,24 +137,15 @@ func (l *loaded) pipelineConfig(now time.Time) (pipeline.Config, error) {
 		Ignore:         pipeline.Ignore(l.Ignore),
 		Refused:        l.Responses.Refused,
 		Discriminators: map[string]string{},
-		RouteBudgets:   map[string]*budget.Model{},
 		Horizon:        l.Keys.Horizon,
 		Lateness:       l.Time.Lateness,
 		MaxFuture:      l.Time.MaxFuture,
 		Now:            now,
-		Budget: budget.Model{
-			Grant: grantOf(l.Budget.Own()), Window: int(l.Budget.Window / time.Second), Low: l.Budget.Low,
-			CoverageFloor: l.Budget.CoverageFloor, MinArrivals: l.Budget.MinArrivals,
-		},
 		Rules: budget.Rules{
 			Chosen: l.Declared.Chosen, CoverageFloor: l.Budget.CoverageFloor, VisibilityFloor: l.Budget.VisibilityFloor, MinArrivals: l.Budget.MinArrivals,
 		},
 	}
-	for route, b := range l.Budget.Routes {
-		own := c.Budget
-		own.Grant = grantOf(b)
-		c.RouteBudgets[route] = &own
-	}
+	c.Budget, c.RouteBudgets = l.budgets()
 	for route, d := range l.Keys.Discriminator {
 		c.Discriminators[route] = d.Field
 	}
@@ -186,6 +177,21 @@ func (l *loaded) pipelineConfig(now time.Time) (pipeline.Config, error) {
 		})
 	}
 	return c, errors.Join(faults...)
+}
+
+// budgets are the dependency's budget and those of single routes.
+func (l *loaded) budgets() (all budget.Model, routes map[string]*budget.Model) {
+	b := &l.Budget
+	all = budget.Model{
+		Grant: grantOf(b.Own()), Window: int(b.Window / time.Second), Low: b.Low, CoverageFloor: b.CoverageFloor, MinArrivals: b.MinArrivals,
+	}
+	routes = map[string]*budget.Model{}
+	for route, r := range b.Routes {
+		own := all
+		own.Grant = grantOf(r)
+		routes[route] = &own
+	}
+	return all, routes
 }
 
 // grantOf is what a budget of the configuration allows.
