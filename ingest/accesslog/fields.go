@@ -4,11 +4,12 @@ package accesslog
 //
 //  1. Write a tokenizer, func (p *Parser) tokenizeX(line []byte) error, in a
 //     file of its own. It splits one record and hands every value to p.putName
-//     (the log names its fields) or p.put (the position decides), with only the
-//     log's own escaping removed; see Parser.grow for room to unescape in. It
-//     returns a Reject, and it interprets nothing.
-//  2. Add the names that the format gives its fields to names.go.
-//  3. Add one line to the table formats below.
+//     (the log names its fields), p.putColumn (the position names them) or p.put
+//     (the position decides), with only the log's own escaping removed; see
+//     Parser.grow for room to unescape in. It returns a Reject, and it interprets
+//     nothing.
+//  2. Write down the names that the format gives its fields, beside it.
+//  3. Add one line to the table formats, in parser.go, and one to views, in shows.go.
 //  4. Where the logger shows departures in its own way, write a function that
 //     reads them from the raw values and name it as the format's depart.
 //
@@ -278,20 +279,9 @@ func (p *Parser) putMember(m *member, v []byte) {
 	}
 }
 
-// putColumn is putName for a column of the format, whose name was looked up once.
+// putColumn is putName for a column, whose name was looked up once.
 func (p *Parser) putColumn(i int, v []byte) {
-	m := p.columns[i]
-	if len(m.targets) == 0 {
-		return
-	}
-	dash := len(v) == 1 && v[0] == '-'
-	for _, t := range m.targets {
-		if dash {
-			p.raw.setNull(t)
-		} else {
-			p.raw.set(t, v)
-		}
-	}
+	p.putMember(p.columns[i], v)
 }
 
 // note adds a remark on the record being read.

@@ -30,14 +30,13 @@ func (p *Parser) tokenizeHAProxy(line []byte) error {
 	if open < 0 {
 		return RejectSyntax
 	}
-	h := &p.haproxy
 	before := bytes.TrimRight(line[:open], " ")
 	client := before[bytes.LastIndexByte(before, ' ')+1:]
 	p.unframed = line[len(before)-len(client):]
 	if i := bytes.LastIndexByte(client, ':'); i > 0 && allDigits(client[i+1:]) {
 		client = client[:i] // an IPv6 address has no brackets
 	}
-	p.putMember(h.columns[haClient], client)
+	p.putColumn(haClient, client)
 	rest := line[open+1:]
 	n := bytes.IndexByte(rest, ']')
 	switch {
@@ -49,7 +48,7 @@ func (p *Parser) tokenizeHAProxy(line []byte) error {
 	if stamp := rest[:n]; isDigit(stamp[len(stamp)-1]) && bytes.IndexByte(stamp, ' ') < 0 {
 		p.note(NoteZoneNotLogged)
 	}
-	p.putMember(h.columns[haTime], rest[:n])
+	p.putColumn(haTime, rest[:n])
 	if rest = rest[n+1:]; len(rest) == 0 {
 		return RejectCut
 	}
@@ -100,13 +99,12 @@ const (
 	haRetries
 	haAuthority
 	haRequest
-	haColumns
 
 	haWords = haClient
 )
 
-// haproxyColumn are the names of the columns, for fields and for explain.
-var haproxyColumn = [haColumns]string{
+// haproxyColumns are the names of the columns, for fields and for explain.
+var haproxyColumns = []string{
 	haFrontend: "frontend", haBackendServer: "backend/server", haTimers: "timers", haStatus: "status_code",
 	haBytes: "bytes_read", haCookie: "captured_request_cookie", haSetCookie: "captured_response_cookie",
 	haState: "termination_state", haCounts: "counts", haQueues: "queues",
@@ -128,7 +126,6 @@ const requestCapture, responseCapture = "capture ", "response capture "
 // haproxyState is what a parser knows of the format and of the record that it
 // reads.
 type haproxyState struct {
-	columns  [haColumns]*member
 	captures [2][maxCaptures]*member // of the request, of the response
 	single   int                     // whose one group alone is, or -1
 
@@ -143,7 +140,7 @@ type haproxyState struct {
 	watched   bool // the line says that a caller's closing is looked for
 }
 
-// bindHAProxy finds who wants which column, and which captures the configuration
+// bindHAProxy finds who wants which capture, and which of them the configuration
 // names.
 func (p *Parser) bindHAProxy() error {
 	h := &p.haproxy
@@ -161,9 +158,6 @@ func (p *Parser) bindHAProxy() error {
 		h.single = 0
 	case !named[0]:
 		h.single = 1
-	}
-	for i, name := range haproxyColumn {
-		h.columns[i] = p.root.lookup([]byte(name))
 	}
 	for i := range maxCaptures {
 		for k, kind := range [...]string{requestCapture, responseCapture} {
@@ -218,20 +212,19 @@ func (p *Parser) haproxyWords(words *[haWords][]byte) error {
 	if took[0] == '+' {
 		took, h.asap = took[1:], true
 	}
-	c := &h.columns
 	frontend := words[haFrontend]
 	if n := len(frontend) - 1; n > 0 && frontend[n] == '~' {
 		frontend = frontend[:n] // by TLS
 	}
-	p.putMember(c[haFrontend], frontend)
-	p.putMember(c[haBackend], h.server[:slash])
-	p.putMember(c[haServer], h.server[slash+1:])
-	p.putMember(c[haDuration], took)
-	p.putMember(c[haStatus], status)
-	p.putMember(c[haBytes], size)
-	p.putMember(c[haCookie], words[haCookie])
-	p.putMember(c[haSetCookie], words[haSetCookie])
-	p.putMember(c[haState], h.status)
+	p.putColumn(haFrontend, frontend)
+	p.putColumn(haBackend, h.server[:slash])
+	p.putColumn(haServer, h.server[slash+1:])
+	p.putColumn(haDuration, took)
+	p.putColumn(haStatus, status)
+	p.putColumn(haBytes, size)
+	p.putColumn(haCookie, words[haCookie])
+	p.putColumn(haSetCookie, words[haSetCookie])
+	p.putColumn(haState, h.status)
 	if h.asap {
 		p.note(NoteLowerBounds)
 	}
@@ -370,9 +363,9 @@ func (p *Parser) haproxyRequest(s []byte) error {
 		request, rest = request[:end], skipBlanks(request[end+1:])
 	}
 	request = p.unhash(request)
-	p.putMember(h.columns[haRequest], request)
+	p.putColumn(haRequest, request)
 	if i := bytes.IndexByte(request, ' '); i > 0 && len(request) > i+1 && request[i+1] == 'h' {
-		p.putMember(h.columns[haAuthority], authorityOf(request[i+1:]))
+		p.putColumn(haAuthority, authorityOf(request[i+1:]))
 	}
 	if len(rest) == 0 {
 		return nil

@@ -94,7 +94,7 @@ func (p *Parser) times(e *Entry) error {
 	}
 
 	at, isEnd := fTime, p.format.stampEnd || r.vendor == vendorNginx
-	configured := r.has(fTime) && r.cells[fTime].by.rank == 0 && p.format.named
+	configured := r.has(fTime) && r.cells[fTime].by.rank == 0
 	switch {
 	case configured && len(r.cells[fTime].b) != 0:
 	case len(r.val(fStart)) != 0:

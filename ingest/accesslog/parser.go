@@ -16,7 +16,7 @@ type Parser struct {
 
 	raw        raw
 	positional [maxFields]target
-	columns    []*member // of the format's
+	columns    []*member // of the format, or of its pattern
 	keys       []field   // of Config.Keys
 	extra      []field   // of Config.Extra
 	keyMask    [maxFields / 64]uint64
@@ -34,7 +34,6 @@ type Parser struct {
 	unframed         []byte // the record without the frame that its format is sent in
 	haproxy          haproxyState
 	iis              iisState
-	traefik          [traefikColumns]*member
 	traefikAlone     bool     // no server was asked
 	program          *program // of formats with a pattern
 	apache           []apacheColumn
@@ -56,7 +55,6 @@ type format struct {
 	name     string
 	vendor   vendor
 	json     bool // records are JSON objects
-	named    bool // fields have names in the line
 	stampEnd bool // an unnamed stamp is the end
 	duration unit // of a bare number without a unit in its name
 	names    [][]alias
@@ -73,47 +71,47 @@ type format struct {
 }
 
 var formats = []format{
-	{name: "json", json: true, named: true, duration: unitMillis,
+	{name: "json", json: true, duration: unitMillis,
 		names: [][]alias{jsonNames}},
-	{name: "nginx-json", vendor: vendorNginx, json: true, named: true, stampEnd: true, duration: unitSeconds,
+	{name: "nginx-json", vendor: vendorNginx, json: true, stampEnd: true, duration: unitSeconds,
 		names: [][]alias{nginxNames, nginxShared}},
-	{name: "envoy-json", vendor: vendorEnvoy, json: true, named: true, duration: unitMillis,
+	{name: "envoy-json", vendor: vendorEnvoy, json: true, duration: unitMillis,
 		names: [][]alias{envoyNames}},
-	{name: "istio-json", vendor: vendorEnvoy, json: true, named: true, duration: unitMillis,
+	{name: "istio-json", vendor: vendorEnvoy, json: true, duration: unitMillis,
 		names: [][]alias{envoyNames}},
-	{name: "logfmt", named: true, duration: unitMillis,
+	{name: "logfmt", duration: unitMillis,
 		names: [][]alias{jsonNames, nginxShared}, tokenize: (*Parser).tokenizeLogfmt},
-	{name: "nginx-combined", vendor: vendorNginx, named: true, stampEnd: true, duration: unitSeconds,
+	{name: "nginx-combined", vendor: vendorNginx, stampEnd: true, duration: unitSeconds,
 		names: [][]alias{nginxNames, nginxShared}, tokenize: (*Parser).tokenizeNginxCombined},
-	{name: "ingress-nginx", vendor: vendorNginx, named: true, stampEnd: true, duration: unitSeconds,
+	{name: "ingress-nginx", vendor: vendorNginx, stampEnd: true, duration: unitSeconds,
 		names: [][]alias{nginxNames, nginxShared}, tokenize: (*Parser).tokenizeIngressNginx},
-	{name: "envoy-text", vendor: vendorEnvoy, named: true, duration: unitMillis, columns: envoyColumns,
+	{name: "envoy-text", vendor: vendorEnvoy, duration: unitMillis, columns: envoyColumns,
 		names: [][]alias{envoyNames}, tokenize: (*Parser).tokenizeEnvoyText},
-	{name: "istio-text", vendor: vendorEnvoy, named: true, duration: unitMillis, columns: envoyColumns,
+	{name: "istio-text", vendor: vendorEnvoy, duration: unitMillis, columns: envoyColumns,
 		names: [][]alias{envoyNames}, tokenize: (*Parser).tokenizeEnvoyText},
-	{name: "caddy-json", json: true, named: true, stampEnd: true, duration: unitSeconds,
+	{name: "caddy-json", json: true, stampEnd: true, duration: unitSeconds,
 		names: [][]alias{caddyNames}, other: (*Parser).caddyOther, depart: (*Parser).caddyDeparture},
-	{name: "traefik-json", json: true, named: true, stampEnd: true, duration: unitNanos, headers: []string{"request_"},
+	{name: "traefik-json", json: true, stampEnd: true, duration: unitNanos, headers: []string{"request_"},
 		names: [][]alias{traefikNames}, other: (*Parser).traefikOther, depart: (*Parser).traefikDeparture},
-	{name: "alb", named: true, stampEnd: true, duration: unitSeconds, columns: albColumns,
+	{name: "alb", stampEnd: true, duration: unitSeconds, columns: albColumns,
 		names: [][]alias{albNames}, tokenize: (*Parser).tokenizeALB, depart: (*Parser).albDeparture},
-	{name: "otlp-json", named: true, duration: unitMillis, columns: otlpColumns,
+	{name: "otlp-json", duration: unitMillis, columns: otlpColumns,
 		headers: []string{"rpc.request.metadata.", "rpc.grpc.request.metadata."},
 		names:   [][]alias{otlpNames, envoyNames}, batch: (*Parser).otlpBatch, next: (*Parser).otlpNext, depart: (*Parser).otlpDeparture},
-	{name: "otlp-proto", named: true, duration: unitMillis, columns: otlpColumns,
+	{name: "otlp-proto", duration: unitMillis, columns: otlpColumns,
 		headers: []string{"rpc.request.metadata.", "rpc.grpc.request.metadata."},
 		names:   [][]alias{otlpNames, envoyNames}, batch: (*Parser).protoBatch, next: (*Parser).protoNext, depart: (*Parser).otlpDeparture},
-	{name: "linkerd-json", json: true, named: true, duration: unitNanos,
+	{name: "linkerd-json", json: true, duration: unitNanos,
 		names: [][]alias{linkerdNames}, depart: (*Parser).linkerdDeparture},
-	{name: "haproxy", named: true, duration: unitMillis, names: [][]alias{haproxyNames},
+	{name: "haproxy", duration: unitMillis, columns: haproxyColumns, names: [][]alias{haproxyNames},
 		tokenize: (*Parser).tokenizeHAProxy, depart: (*Parser).haproxyDeparture, prepare: (*Parser).bindHAProxy},
-	{name: "apache", named: true, duration: unitMillis, spanned: true, names: [][]alias{apacheNames},
+	{name: "apache", duration: unitMillis, spanned: true, names: [][]alias{apacheNames},
 		tokenize: (*Parser).tokenizeApache, depart: (*Parser).apacheDeparture, prepare: (*Parser).compileApache, pattern: true},
-	{name: "traefik-clf", named: true, duration: unitMillis, names: [][]alias{traefikCLFNames},
-		tokenize: (*Parser).tokenizeTraefikCLF, depart: (*Parser).traefikCLFDeparture, prepare: (*Parser).bindTraefikCLF},
-	{name: "iis", named: true, stampEnd: true, duration: unitMillis, names: [][]alias{iisNames},
+	{name: "traefik-clf", duration: unitMillis, columns: traefikCLFColumns, names: [][]alias{traefikCLFNames},
+		tokenize: (*Parser).tokenizeTraefikCLF, depart: (*Parser).traefikCLFDeparture},
+	{name: "iis", stampEnd: true, duration: unitMillis, names: [][]alias{iisNames},
 		tokenize: (*Parser).tokenizeIIS, depart: (*Parser).iisDeparture, prepare: (*Parser).bindIIS, pattern: true},
-	{name: "pattern", named: true, duration: unitMillis, names: [][]alias{jsonNames, nginxShared},
+	{name: "pattern", duration: unitMillis, names: [][]alias{jsonNames, nginxShared},
 		tokenize: (*Parser).tokenizePattern, prepare: (*Parser).compilePattern, pattern: true},
 }
 

@@ -70,16 +70,15 @@ func (p *Parser) tokenizeTraefikCLF(line []byte) error {
 		p.quoteInHeader()
 	}
 
-	c := &p.traefik
-	p.putMember(c[traefikClient], client)
-	p.putMember(c[traefikStart], stamp)
-	p.putMember(c[traefikRequest], request)
-	p.putMember(c[traefikStatus], status)
-	p.putMember(c[traefikSize], size)
-	p.putMember(c[traefikAgent], agent)
-	p.putMember(c[traefikRouter], router)
-	p.putMember(c[traefikServer], server)
-	p.putMember(c[traefikTook], took)
+	p.putColumn(traefikClient, client)
+	p.putColumn(traefikStart, stamp)
+	p.putColumn(traefikRequest, request)
+	p.putColumn(traefikStatus, status)
+	p.putColumn(traefikSize, size)
+	p.putColumn(traefikAgent, agent)
+	p.putColumn(traefikRouter, router)
+	p.putColumn(traefikServer, server)
+	p.putColumn(traefikTook, took)
 	p.traefikAlone = isDash(server)
 	return nil
 }
@@ -95,22 +94,14 @@ const (
 	traefikRouter
 	traefikServer
 	traefikTook
-	traefikColumns
 )
 
-var traefikColumn = [traefikColumns]string{"ClientHost", "Start", "Request", "DownstreamStatus", "DownstreamContentSize",
+var traefikCLFColumns = []string{"ClientHost", "Start", "Request", "DownstreamStatus", "DownstreamContentSize",
 	"request_User-Agent", "RouterName", "ServiceURL", "Duration"}
 
 var traefikCLFNames = []alias{
 	{fPeer, 0, "ClientHost"}, {fStart, 0, "Start"}, {fStatus, 0, "DownstreamStatus"}, {fBytesSent, 0, "DownstreamContentSize"},
 	{fDuration, unitMillis, "Duration"}, {fUserAgent, 0, "request_User-Agent"},
-}
-
-func (p *Parser) bindTraefikCLF() error {
-	for i, name := range traefikColumn {
-		p.traefik[i] = p.root.lookup([]byte(name))
-	}
-	return nil
 }
 
 // lastQuoted splits the quoted value off the end of s. A dash may stand for it.
@@ -143,7 +134,7 @@ func (p *Parser) traefikCLFDeparture(e *Entry) {
 	}
 	if e.Status == 499 {
 		e.Notes |= NoteLowConfidence
-		if e.BytesSent == int64(len("Client Closed Request")) || e.BytesSent == Unknown {
+		if e.BytesSent == int64(traefikGone) || e.BytesSent == Unknown {
 			e.depart(GoneYes, DeliveredNone, WorkUnknown, BeforeResponse)
 		}
 	}
