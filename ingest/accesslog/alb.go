@@ -216,10 +216,7 @@ func (p *Parser) albTimes(e *Entry) {
 func (p *Parser) albTries(e *Entry, status int) {
 	r := &p.raw
 	addr := r.val(fOriginAddr)
-	if p.tries == nil {
-		p.tries = make([]Try, 0, 4)
-	}
-	p.tries = p.tries[:0]
+	p.tries = p.noTries()
 	addrs, statuses := r.val(fOriginList), r.val(fOriginStatusList)
 	if bytes.IndexByte(addrs, ' ') > 0 {
 		for len(addrs) > 0 && len(p.tries) < maxTries {

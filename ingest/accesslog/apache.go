@@ -2,7 +2,9 @@ package accesslog
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -81,7 +83,6 @@ const (
 )
 
 var apacheFormats = map[string]string{
-	"":               `%h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i"`,
 	"common":         `%h %l %u %t "%r" %>s %b`,
 	"combined":       `%h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i"`,
 	"combinedio":     `%h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i" %I %O`,
@@ -93,7 +94,7 @@ var apacheNames = []alias{{fArrivalID, 0, "unique_id"}}
 
 // compileApache turns the LogFormat into a program.
 func (p *Parser) compileApache() error {
-	text, known := apacheFormats[p.cfg.Pattern]
+	text, known := apacheFormats[cmp.Or(p.cfg.Pattern, "combined")]
 	if !known {
 		var err error
 		if text, err = logFormat(p.cfg.Pattern); err != nil {
@@ -129,11 +130,11 @@ func (p *Parser) compileApache() error {
 		}
 		at := len(p.apache)
 		prog.code = append(prog.code, instr{op: opOpen, x: at}, c.instr(), instr{op: opClose, x: at})
-		prog.columns = append(prog.columns, c.member)
+		p.columns = append(p.columns, c.member)
 		p.apache = append(p.apache, *c)
 		if c.how == apacheLoose {
 			for _, t := range c.member.targets {
-				p.looseKey = p.looseKey || p.isKey(t.f)
+				p.looseKey = p.looseKey || slices.Contains(p.keys, t.f)
 			}
 		}
 	}
@@ -142,15 +143,6 @@ func (p *Parser) compileApache() error {
 	prog.finish()
 	p.program = prog
 	return p.needsTime("LogFormat", "add %{begin:msec}t")
-}
-
-func (p *Parser) isKey(f field) bool {
-	for _, k := range p.keys {
-		if k == f {
-			return true
-		}
-	}
-	return false
 }
 
 // instr is how the bytes of a column are found.

@@ -17,7 +17,6 @@ import "bytes"
 // ordinary record is Visible, and there is no setting that would change it.
 func (p *Parser) apacheDeparture(e *Entry) {
 	r, protocol := &p.raw, byte(0)
-	e.Gone, e.Delivered, e.Departure = GoneNoRecord, DeliveredUnknown, NotRecorded
 	switch e.Status {
 	case 0, 400, 408, 413, 414, 431, 502, 503, 504:
 		// httpd's own words for a request that it could not read or pass on, or

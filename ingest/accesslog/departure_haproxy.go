@@ -12,10 +12,9 @@ package accesslog
 // says that the option is on, by the pair abortonclose=on behind the request.
 func (p *Parser) haproxyDeparture(e *Entry) {
 	h := &p.haproxy
-	p.tries = h.tries(p.tries, e)
+	p.tries = h.tries(p.noTries(), e)
 	e.Tries = p.tries
 	who, phase := h.status[0], h.status[1]
-	e.Gone, e.Delivered, e.Departure = GoneNoRecord, DeliveredUnknown, NotRecorded
 	e.Work = h.work(phase)
 	switch {
 	case (who == 'C' || who == 'c') && phase != '-':
@@ -76,14 +75,11 @@ func (h *haproxyState) noServer() bool {
 	return h.server[n] == '>' // <NOSRV>, <STATS>
 }
 
-// tries makes the tries of a record, which gives their number and the server of
+// tries appends the tries of a record, which gives their number and the server of
 // the last. A retry is of a connection that failed, unless retry-on says more,
 // and the line does not say which: so only the last try counts as sent, and a
 // dependency behind such a proxy is better counted there.
 func (h *haproxyState) tries(dst []Try, e *Entry) []Try {
-	if dst = dst[:0]; dst == nil {
-		dst = make([]Try, 0, 4)
-	}
 	if h.noServer() {
 		return dst
 	}

@@ -39,10 +39,8 @@ func Detect(sample []byte) (string, error) {
 		return "", errors.New("detect format: the source has no line yet, name the format")
 	}
 	best, most, others := "", 0, map[string]int{}
-	var tried []string
-	for _, name := range detectOrder() {
-		tried = append(tried, name)
-		n, other, vote := readable(name, lines)
+	for _, name := range detectOrder {
+		n, other, vote := readable(name, HeadPattern(name, sample), lines)
 		if name == "json" {
 			name = vote
 		}
@@ -53,16 +51,14 @@ func Detect(sample []byte) (string, error) {
 	}
 	if most == 0 || 2*most < len(lines)-others[best] {
 		return "", fmt.Errorf("detect format: %d of %d lines read as the likeliest one, tried %s: name the format",
-			most, len(lines), strings.Join(tried, ", "))
+			most, len(lines), strings.Join(detectOrder, ", "))
 	}
 	return best, nil
 }
 
-// detectOrder puts the formats with the stricter shape first: they win a draw.
-func detectOrder() []string {
-	return []string{"json", "caddy-json", "otlp-json", "otlp-proto", "alb", "haproxy", "traefik-clf", "iis", "istio-text", "envoy-text",
-		"ingress-nginx", "nginx-combined", "logfmt"}
-}
+// detectOrder has the formats with the stricter shape first: they win a draw.
+var detectOrder = []string{"json", "caddy-json", "otlp-json", "otlp-proto", "alb", "haproxy", "traefik-clf", "iis", "istio-text", "envoy-text",
+	"ingress-nginx", "nginx-combined", "logfmt"}
 
 // sampleLines cuts the sample into whole lines, parts joined.
 func sampleLines(sample []byte) ([][]byte, error) {
@@ -98,8 +94,8 @@ func sampleLines(sample []byte) ([][]byte, error) {
 // readable counts the lines that read as records of the format, and those that
 // are known to be something else. vote is the format whose JSON most are, if
 // they are anybody's.
-func readable(format string, lines [][]byte) (n, others int, vote string) {
-	p, err := New(Config{Format: format, Pattern: HeadPattern(format, append(bytes.Join(lines, []byte("\n")), '\n'))})
+func readable(format, pattern string, lines [][]byte) (n, others int, vote string) {
+	p, err := New(Config{Format: format, Pattern: pattern})
 	if err != nil {
 		return 0, 0, ""
 	}

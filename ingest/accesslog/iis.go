@@ -14,9 +14,10 @@ import (
 // the milliseconds until then.
 //
 // A parser keeps nothing from one line to the next, so a #Fields line within a log
-// changes nothing (HeadPattern finds the one that a file begins with): one that says the same is passed over, as are the other lines
-// that begin with "#", and one that says otherwise is refused, as are the records
-// after it, where their columns do not fit.
+// changes nothing (HeadPattern finds the one that a file begins with): one that
+// says the same is passed over, as are the other lines that begin with "#", and one
+// that says otherwise is refused, as are the records after it, where their columns
+// do not fit.
 func (p *Parser) tokenizeIIS(line []byte) error {
 	if line[0] == '#' {
 		if rest, ok := bytes.CutPrefix(line, []byte("#Fields:")); ok && !p.sameFields(rest) {
@@ -59,7 +60,7 @@ func (p *Parser) tokenizeIIS(line []byte) error {
 				return RejectSyntax
 			}
 		}
-		p.putMember(c.columns[i], v)
+		p.putColumn(i, v)
 	}
 	if more {
 		return RejectSyntax
@@ -80,7 +81,6 @@ func (p *Parser) tokenizeIIS(line []byte) error {
 
 type iisState struct {
 	names       []string
-	columns     []*member
 	stamp, path *member
 	substatus   []byte
 }
@@ -142,10 +142,11 @@ func (p *Parser) bindIIS() error {
 				m.bind(&own)
 			}
 		}
-		c.columns = append(c.columns, m)
+		p.columns = append(p.columns, m)
 	}
 	c.stamp = p.root.lookup([]byte("date+time"))
 	c.path = p.root.lookup([]byte("cs-uri-stem+cs-uri-query"))
+	p.columns = append(p.columns, c.stamp, c.path)
 	return nil
 }
 

@@ -362,6 +362,15 @@ func (r *raw) list(f field) []byte {
 // maxTries bounds the tries of a record that only gives their number.
 const maxTries = 64
 
+// noTries is an empty list with room: without room an Entry would not say that
+// there were none.
+func (p *Parser) noTries() []Try {
+	if p.tries == nil {
+		p.tries = make([]Try, 0, 4)
+	}
+	return p.tries[:0]
+}
+
 // envoyTries makes the tries of an Envoy record, which gives their number and
 // the last one's upstream. Whether the earlier ones reached an upstream it does
 // not say; a retry mostly follows an answer, so they count.
@@ -371,10 +380,7 @@ func (p *Parser) envoyTries(e *Entry) {
 	if n == Unknown {
 		return
 	}
-	p.tries = p.tries[:0]
-	if p.tries == nil {
-		p.tries = make([]Try, 0, 4)
-	}
+	p.tries = p.noTries()
 	for i := int64(1); i <= n && i <= maxTries; i++ {
 		t := Try{Time: Unknown, Sent: true}
 		if i == n {

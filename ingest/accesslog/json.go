@@ -131,6 +131,11 @@ func (p *Parser) wrapped() ([]byte, bool) {
 	if p.showsRequest() {
 		return nil, false
 	}
+	return p.wrappedLine()
+}
+
+// wrappedLine is the line that an envelope carries.
+func (p *Parser) wrappedLine() ([]byte, bool) {
 	for _, f := range [...]field{fWrapLog, fMessage, fWrapMsg} {
 		if v := p.raw.val(f); len(v) != 0 {
 			return v, true
@@ -139,21 +144,24 @@ func (p *Parser) wrapped() ([]byte, bool) {
 	return nil, false
 }
 
+// wrapping is an envelope of JSON around a line that is none.
+type wrapping struct {
+	inner, behind []byte // the line, and what follows the envelope
+	stderr        bool
+}
+
 // unwrap is wrapped for formats that are not JSON.
-func (p *Parser) unwrap(text []byte) (inner []byte, stderr bool, rest []byte, ok bool) {
+func (p *Parser) unwrap(text []byte) (w wrapping, ok bool) {
 	root := p.root
 	p.root = p.wraps
 	end, err := p.tokenizeJSON(text, 0, 0)
 	p.root = root
 	if err != nil {
-		return nil, false, nil, false
+		return w, false
 	}
-	for _, f := range [...]field{fWrapLog, fMessage, fWrapMsg} {
-		if v := p.raw.val(f); len(v) != 0 {
-			return v, string(p.raw.val(fWrapStream)) == "stderr", after(text[end:]), true
-		}
-	}
-	return nil, false, nil, false
+	w.inner, ok = p.wrappedLine()
+	w.behind, w.stderr = after(text[end:]), string(p.raw.val(fWrapStream)) == "stderr"
+	return w, ok
 }
 
 // tokenizeJSON fills p.raw from the object that starts at text[i] and gives the
@@ -375,7 +383,7 @@ func (p *Parser) array(b []byte, i int, m *member) ([]byte, int, error) {
 		if n == 0 {
 			all = v
 		} else {
-			all = p.keep(append(append(append(p.grow(len(all)+len(v)+2), all...), ", "...), v...))
+			all = p.join(all, v)
 		}
 		if i = blanks(b, i); i >= end-1 || b[i] != ',' {
 			break
@@ -389,6 +397,11 @@ func (p *Parser) array(b []byte, i int, m *member) ([]byte, int, error) {
 
 // maxJoined bounds how many values of one header are joined.
 const maxJoined = 16
+
+// join puts two values of one header together, as a proxy does.
+func (p *Parser) join(a, b []byte) []byte {
+	return p.keep(append(append(append(p.grow(len(a)+len(b)+2), a...), ", "...), b...))
+}
 
 // skip passes over the object or array at b[i]. What lies inside is looked at
 // only to tell a whole value from one that another record was glued into.

@@ -20,8 +20,7 @@ var linkerdNames = []alias{
 // without a status is of a request that got none, from the application or because
 // it was given up, which the record does not tell apart.
 func (p *Parser) linkerdDeparture(e *Entry) {
-	if e.Status >= 100 {
-		return
+	if e.Status < 100 {
+		e.Notes |= NoteLowConfidence
 	}
-	e.Notes |= NoteLowConfidence
 }

@@ -7,9 +7,8 @@ import "bytes"
 // regexp does with leftmost-first choices, but byte by byte, in memory of its
 // own, and with a bound on the ways it tries.
 type program struct {
-	code    []instr
-	columns []*member // of groups, in order
-	groups  []int     // the last match: start and end of each group, -1 where it took no part
+	code   []instr
+	groups []int // the last match: start and end of each group, -1 where it took no part
 
 	trail        []written // what is to be undone if a way fails
 	steps, depth int       // left

@@ -94,17 +94,14 @@ func (p *Parser) otlpBatch(text []byte, depth int, before Notes, e *Entry) (rest
 	case o.seen: // a request without a record, or of metrics
 		return after(text[i:]), RejectOther
 	}
-	inner, stderr, outer, ok := p.unwrap(text)
+	w, ok := p.unwrap(text)
 	if !ok {
 		return nil, RejectSyntax
 	}
 	// The scratch memory that an unwrapped line lies in is another's two records on.
-	o.copied = append(o.copied[:0], inner...)
-	rest, err = p.inner(o.copied, depth, before, e)
-	if len(rest) == 0 {
-		rest = outer
-	}
-	return rest, p.other(stderr, err)
+	o.copied = append(o.copied[:0], w.inner...)
+	w.inner = o.copied
+	return p.unwrapped(w, depth, before, e)
 }
 
 // otlpNext reads the next record of a line that was begun.

@@ -90,12 +90,8 @@ func (p *Parser) protoBatch(text []byte, depth int, before Notes, e *Entry) (res
 	n, err = base64.StdEncoding.Decode(o.copied[:n], text)
 	if err != nil {
 		if len(text) != 0 && text[0] == '{' {
-			if inner, stderr, after, ok := p.unwrap(text); ok {
-				rest, err = p.inner(inner, depth, before, e)
-				if len(rest) == 0 {
-					rest = after
-				}
-				return rest, p.other(stderr, err)
+			if w, ok := p.unwrap(text); ok {
+				return p.unwrapped(w, depth, before, e)
 			}
 		}
 		return nil, RejectSyntax
@@ -410,7 +406,7 @@ func (p *Parser) protoArray(b []byte) (all []byte, err error) {
 		if n == 0 {
 			all = v
 		} else {
-			all = p.keep(append(append(append(p.grow(len(all)+len(v)+2), all...), ", "...), v...))
+			all = p.join(all, v)
 		}
 	}
 	return all, nil

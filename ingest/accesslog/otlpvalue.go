@@ -276,7 +276,7 @@ func (p *Parser) otlpArray(b []byte, i int, m *member, wanted bool) (all []byte,
 		if n == 0 {
 			all = v
 		} else {
-			all = p.keep(append(append(append(p.grow(len(all)+len(v)+2), all...), ", "...), v...))
+			all = p.join(all, v)
 		}
 		if i = blanks(b, i); i >= end || b[i] != ',' {
 			break

@@ -456,12 +456,8 @@ func (p *Parser) record(text []byte, depth int, before Notes, e *Entry) (rest []
 		return p.jsonRecord(text, depth, before, e)
 	}
 	if len(text) != 0 && text[0] == '{' {
-		if inner, stderr, after, ok := p.unwrap(text); ok {
-			rest, err = p.inner(inner, depth, before, e)
-			if len(rest) == 0 {
-				rest = after
-			}
-			return rest, p.other(stderr, err)
+		if w, ok := p.unwrap(text); ok {
+			return p.unwrapped(w, depth, before, e)
 		}
 		if !p.format.pattern {
 			return nil, RejectSyntax
@@ -494,6 +490,15 @@ func (p *Parser) inner(text []byte, depth int, before Notes, e *Entry) (rest []b
 		return nil, err
 	}
 	return p.record(text, depth+1, before|n|NoteUnwrapped, e)
+}
+
+// unwrapped reads what unwrap found, then what stands behind it.
+func (p *Parser) unwrapped(w wrapping, depth int, before Notes, e *Entry) (rest []byte, err error) {
+	rest, err = p.inner(w.inner, depth, before, e)
+	if len(rest) == 0 {
+		rest = w.behind
+	}
+	return rest, p.other(w.stderr, err)
 }
 
 // other makes what a container said on stderr, and that is no record, an other

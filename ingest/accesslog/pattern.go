@@ -24,9 +24,9 @@ func (p *Parser) tokenizePattern(line []byte) error {
 	if !p.program.match(line) {
 		return p.program.reason()
 	}
-	for i, m := range p.program.columns {
+	for i := range p.columns {
 		if from := p.program.groups[2*i]; from >= 0 {
-			p.putMember(m, line[from:p.program.groups[2*i+1]])
+			p.putColumn(i, line[from:p.program.groups[2*i+1]])
 		}
 	}
 	return nil
@@ -70,7 +70,7 @@ func (p *Parser) compilePattern() error {
 			return fmt.Errorf("pattern: group %q is no field, did you mean %q? name it under fields, or write (?:…) for a group without a name",
 				name, nearest(name, p.knownNames()))
 		}
-		prog.columns = append(prog.columns, m)
+		p.columns = append(p.columns, m)
 	}
 	p.program = prog
 	return p.needsTime("pattern", "call a group time, start_time or end_time")
@@ -81,25 +81,25 @@ func (p *Parser) knownNames() []string {
 	return append(slices.Clone(fieldNames[:fMessage]), p.configured()...)
 }
 
-// needsTime refuses a program that gives no record a time, and configured names
+// needsTime refuses a pattern that gives no record a time, and configured names
 // that it does not give.
 func (p *Parser) needsTime(what, hint string) error {
 	for name, log := range p.cfg.Fields {
-		if !slices.ContainsFunc(p.program.columns, func(m *member) bool {
+		if !slices.ContainsFunc(p.columns, func(m *member) bool {
 			return slices.ContainsFunc(m.targets, func(t *target) bool { return t.rank == 0 && t.name == log })
 		}) {
 			return fmt.Errorf("%s: nothing in it is called %q, which fields.%s names", what, log, name)
 		}
 	}
-	if c := p.program.columns; !gives(c, fTime) && !gives(c, fStart) && !gives(c, fEnd) {
+	if !p.gives(fTime) && !p.gives(fStart) && !p.gives(fEnd) {
 		return fmt.Errorf("%s: no time: %s", what, hint)
 	}
 	return nil
 }
 
-// gives says that a record of these columns can hold the field.
-func gives(columns []*member, f field) bool {
-	return slices.ContainsFunc(columns, func(m *member) bool {
+// gives says that one of the columns can hold the field.
+func (p *Parser) gives(f field) bool {
+	return slices.ContainsFunc(p.columns, func(m *member) bool {
 		return slices.ContainsFunc(m.targets, func(t *target) bool { return t.f == f })
 	})
 }
@@ -338,8 +338,7 @@ func (c *compiler) escapedBytes(re *syntax.Regexp) *byteSet {
 // canonical name: false only where the format has a pattern, and that does not
 // have the field.
 func (p *Parser) Gives(name string) bool {
-	columns := p.patternColumns()
-	if columns == nil {
+	if !p.format.pattern {
 		return true
 	}
 	f, ok := canonicalField(normal(name))
@@ -350,28 +349,11 @@ func (p *Parser) Gives(name string) bool {
 			}
 		}
 	}
-	return ok && gives(columns, f)
-}
-
-// patternColumns are the columns of a format that has a pattern.
-func (p *Parser) patternColumns() []*member {
-	if p.program != nil {
-		return p.program.columns
-	}
-	if p.iis.columns != nil {
-		return append([]*member{p.iis.stamp, p.iis.path}, p.iis.columns...)
-	}
-	return nil
+	return ok && p.gives(f)
 }
 
 // GivesDeparture says whether a record of the parser's format could show that the
 // caller left, in the sense of Gives.
 func (p *Parser) GivesDeparture() bool {
-	columns := p.patternColumns()
-	for _, f := range [...]field{fClientGone, fDeparture, fTermination, fCompletion, fContext, fWriteError} {
-		if columns == nil || gives(columns, f) {
-			return true
-		}
-	}
-	return false
+	return !p.format.pattern || slices.ContainsFunc([]field{fClientGone, fDeparture, fTermination, fCompletion, fContext, fWriteError}, p.gives)
 }

@@ -85,11 +85,8 @@ func (p *Parser) traefikBody() bool {
 
 func (p *Parser) traefikTries(e *Entry, origin int, own bool) {
 	r := &p.raw
-	if p.tries == nil {
-		p.tries = make([]Try, 0, 4)
-	}
 	if e.Work == WorkNo {
-		e.Tries = p.tries[:0]
+		e.Tries = p.noTries()
 		return
 	}
 	addr := r.val(fOriginAddr)
@@ -102,7 +99,7 @@ func (p *Parser) traefikTries(e *Entry, origin int, own bool) {
 	if retries == Unknown && len(addr) == 0 && origin < 100 {
 		return // the record says nothing of what was tried
 	}
-	p.tries = p.tries[:0]
+	p.tries = p.noTries()
 	for range min(max(retries, 0), maxTries-1) {
 		p.tries = append(p.tries, Try{Time: Unknown})
 	}
