@@ -163,7 +163,7 @@ func FuzzApache(f *testing.F) {
 				parsers[format] = p
 			}
 		}
-		fuzzServer(t, p, bytes.Clone(line))
+		fuzzLine(t, p, bytes.Clone(line))
 	})
 }
 

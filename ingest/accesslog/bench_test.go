@@ -61,3 +61,46 @@ func BenchmarkParse(b *testing.B) {
 		})
 	}
 }
+
+// benchmarkLine reads one line again and again, all of its records.
+func benchmarkLine(b *testing.B, c Config, line string) {
+	c.Keys = []string{"question_key"}
+	p, err := New(c)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var e Entry
+	records, text := 0, []byte(line)
+	b.ReportAllocs()
+	b.SetBytes(int64(len(line)))
+	for b.Loop() {
+		for rest := text; len(rest) > 0; {
+			if rest, err = p.Parse(rest, &e); err != nil && err != RejectOther {
+				b.Fatal(err)
+			}
+			records++
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(records), "ns/record")
+}
+
+// doesNotAllocate reads one line again and again, and gives the key of its last
+// record.
+func doesNotAllocate(t *testing.T, c Config, line string) (key string) {
+	t.Helper()
+	c.Keys, c.Extra = []string{"question_key"}, []string{"path"}
+	p := mustNew(t, c)
+	var e Entry
+	text := []byte(line)
+	if n := testing.AllocsPerRun(100, func() {
+		for rest := text; len(rest) > 0; {
+			var err error
+			if rest, err = p.Parse(rest, &e); err != nil && err != RejectOther {
+				t.Fatal(err)
+			}
+		}
+	}); n != 0 {
+		t.Errorf("%s: %v allocations a line, want none", c.Format, n)
+	}
+	return string(e.Keys[0])
+}

@@ -69,7 +69,8 @@ func (p *Parser) caddyDeparture(e *Entry) {
 		e.Notes |= NoteLowConfidence // a handler's own
 	case broken && e.Status != 0:
 		e.cutOff(r.has(fContentLength))
-	case p.announced(e):
+	default:
+		p.announced(e)
 	}
 	e.Visible = e.Visible || e.Gone >= GoneLikely
 }
@@ -101,11 +102,11 @@ func (p *Parser) caddyDuration(e *Entry) (broken bool) {
 }
 
 // announced compares the bytes sent with the Content-Length of the answer, where
-// the record has both. It says that it could tell whether the answer was whole.
-func (p *Parser) announced(e *Entry) bool {
+// the record has both: then it shows whether the answer was whole.
+func (p *Parser) announced(e *Entry) {
 	length := count(p.raw.val(fContentLength))
 	if length == Unknown || e.BytesSent == Unknown || e.Status < 200 {
-		return false
+		return
 	}
 	e.Visible = true
 	switch {
@@ -114,7 +115,6 @@ func (p *Parser) announced(e *Entry) bool {
 	default:
 		e.cutOff(true)
 	}
-	return true
 }
 
 // goBuffers is how much of an answer of announced length Go's server holds back

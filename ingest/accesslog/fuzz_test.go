@@ -118,6 +118,30 @@ func check(t *testing.T, p *Parser, line []byte, e *Entry) {
 	}
 }
 
+// fuzzLine holds a parser to what holds for every record, whatever the line.
+func fuzzLine(t *testing.T, p *Parser, line []byte) {
+	t.Helper()
+	var e Entry
+	p.scratch, p.spare = make([]byte, 0, 64*len(line)+1024), make([]byte, 0, 64*len(line)+1024)
+	rest, err := p.Parse(line, &e)
+	if err != nil {
+		if _, ok := err.(Reject); !ok {
+			t.Fatalf("%v is no reason", err)
+		}
+		return
+	}
+	if len(rest) != 0 && len(rest) >= len(line) {
+		t.Fatal("no progress")
+	}
+	check(t, p, line, &e)
+	if e.Gone >= GoneLikely != (e.Departure != NotRecorded) {
+		t.Fatalf("gone %v but departure %v", e.Gone, e.Departure)
+	}
+	if e.Gone >= GoneLikely && !e.Visible {
+		t.Fatal("a departure that would not show")
+	}
+}
+
 func within(b, in []byte) bool {
 	if cap(in) == 0 {
 		return false

@@ -385,7 +385,7 @@ func (p *Parser) protoAny(b []byte, m *member) (v []byte, is bool, err error) {
 // protoArray joins the values of a list.
 func (p *Parser) protoArray(b []byte) (all []byte, err error) {
 	var f protoField
-	for i, n := 0, 0; i < len(b) && n < maxJoined; n++ {
+	for i, n := 0, 0; i < len(b) && n < maxJoined; {
 		next := f.read(b, i)
 		if next <= 0 {
 			return nil, RejectCut
@@ -408,6 +408,7 @@ func (p *Parser) protoArray(b []byte) (all []byte, err error) {
 		} else {
 			all = p.join(all, v)
 		}
+		n++
 	}
 	return all, nil
 }

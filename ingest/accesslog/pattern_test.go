@@ -203,7 +203,7 @@ func FuzzPattern(f *testing.F) {
 		if !bytes.ContainsFunc(line, func(r rune) bool { return r > 126 || r == '\n' }) {
 			matchBoth(t, one.p, one.re, line)
 		}
-		fuzzServer(t, one.p, bytes.Clone(line))
+		fuzzLine(t, one.p, bytes.Clone(line))
 	})
 }
 

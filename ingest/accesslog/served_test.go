@@ -50,43 +50,13 @@ func TestDetectServed(t *testing.T) {
 
 func TestServedFormatsDoNotAllocate(t *testing.T) {
 	for format, line := range servedLines(t) {
-		p := mustNew(t, Config{Format: format, Keys: []string{"question_key"}, Extra: []string{"path"}})
-		var e Entry
-		b := []byte(line)
-		if n := testing.AllocsPerRun(100, func() {
-			for rest := b; len(rest) > 0; {
-				var err error
-				if rest, err = p.Parse(rest, &e); err != nil && err != RejectOther {
-					t.Fatal(err)
-				}
-			}
-		}); n != 0 {
-			t.Errorf("%s: %v allocations a line, want none", format, n)
-		}
+		doesNotAllocate(t, Config{Format: format}, line)
 	}
 }
 
 func BenchmarkParseServed(b *testing.B) {
 	for format, line := range servedLines(b) {
-		b.Run(format, func(b *testing.B) {
-			p, err := New(Config{Format: format, Keys: []string{"question_key"}})
-			if err != nil {
-				b.Fatal(err)
-			}
-			var e Entry
-			records, text := 0, []byte(line)
-			b.ReportAllocs()
-			b.SetBytes(int64(len(line)))
-			for b.Loop() {
-				for rest := text; len(rest) > 0; {
-					if rest, err = p.Parse(rest, &e); err != nil && err != RejectOther {
-						b.Fatal(err)
-					}
-					records++
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(records), "ns/record")
-		})
+		b.Run(format, func(b *testing.B) { benchmarkLine(b, Config{Format: format}, line) })
 	}
 }
 

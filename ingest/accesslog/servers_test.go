@@ -21,22 +21,9 @@ var serverLines = []struct {
 
 func TestServersDoNotAllocate(t *testing.T) {
 	for _, tt := range serverLines {
-		t.Run(tt.config.Format, func(t *testing.T) {
-			tt.config.Keys = []string{"question_key"}
-			p := mustNew(t, tt.config)
-			var e Entry
-			line := []byte(tt.line)
-			if n := testing.AllocsPerRun(100, func() {
-				if _, err := p.Parse(line, &e); err != nil {
-					t.Fatal(err)
-				}
-			}); n != 0 {
-				t.Errorf("%v allocations a record, want none", n)
-			}
-			if len(e.Keys[0]) == 0 && tt.config.Format != "traefik-clf" {
-				t.Error("no key")
-			}
-		})
+		if key := doesNotAllocate(t, tt.config, tt.line); key == "" && tt.config.Format != "traefik-clf" {
+			t.Errorf("%s: no key", tt.config.Format)
+		}
 	}
 }
 
@@ -44,46 +31,7 @@ func TestServersDoNotAllocate(t *testing.T) {
 // more than three times as long for a record.
 func BenchmarkParseServers(b *testing.B) {
 	for _, tt := range serverLines {
-		b.Run(tt.config.Format, func(b *testing.B) {
-			tt.config.Keys = []string{"question_key"}
-			p, err := New(tt.config)
-			if err != nil {
-				b.Fatal(err)
-			}
-			var e Entry
-			line := []byte(tt.line)
-			b.ReportAllocs()
-			b.SetBytes(int64(len(line)))
-			for b.Loop() {
-				if _, err := p.Parse(line, &e); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
-// fuzzServer holds a parser to what holds for every record, whatever the line.
-func fuzzServer(t *testing.T, p *Parser, line []byte) {
-	t.Helper()
-	var e Entry
-	p.scratch, p.spare = make([]byte, 0, 64*len(line)+1024), make([]byte, 0, 64*len(line)+1024)
-	rest, err := p.Parse(line, &e)
-	if err != nil {
-		if _, ok := err.(Reject); !ok {
-			t.Fatalf("%v is no reason", err)
-		}
-		return
-	}
-	if len(rest) != 0 && len(rest) >= len(line) {
-		t.Fatal("no progress")
-	}
-	check(t, p, line, &e)
-	if e.Gone >= GoneLikely != (e.Departure != NotRecorded) {
-		t.Fatalf("gone %v but departure %v", e.Gone, e.Departure)
-	}
-	if e.Gone >= GoneLikely && !e.Visible {
-		t.Fatal("a departure that would not show")
+		b.Run(tt.config.Format, func(b *testing.B) { benchmarkLine(b, tt.config, tt.line) })
 	}
 }
 
@@ -104,7 +52,7 @@ func FuzzHAProxy(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
 		for _, p := range parsers {
-			fuzzServer(t, p, bytes.Clone(line))
+			fuzzLine(t, p, bytes.Clone(line))
 		}
 	})
 }
@@ -119,10 +67,10 @@ func FuzzFixed(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, line []byte, fields string) {
-		fuzzServer(t, traefik, bytes.Clone(line))
+		fuzzLine(t, traefik, bytes.Clone(line))
 		p, err := New(Config{Format: "iis", Pattern: fields, Keys: []string{"question_key"}})
 		if err == nil {
-			fuzzServer(t, p, bytes.Clone(line))
+			fuzzLine(t, p, bytes.Clone(line))
 		}
 		if head := HeadPattern("iis", line); strings.Contains(head, "\n") {
 			t.Fatalf("pattern %q", head)

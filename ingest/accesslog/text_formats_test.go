@@ -1,6 +1,7 @@
 package accesslog
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"testing"
@@ -351,21 +352,7 @@ func TestLogfmt(t *testing.T) {
 // of the disk.
 func TestTextFormatsDoNotAllocate(t *testing.T) {
 	for _, tt := range textLines {
-		t.Run(tt.format, func(t *testing.T) {
-			p, err := New(Config{Format: tt.format, Keys: []string{"question_key"}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			var e Entry
-			line := []byte(tt.line)
-			if n := testing.AllocsPerRun(100, func() {
-				if _, err := p.Parse(line, &e); err != nil {
-					t.Fatal(err)
-				}
-			}); n != 0 {
-				t.Errorf("%v allocations a record, want none", n)
-			}
-		})
+		doesNotAllocate(t, Config{Format: tt.format}, tt.line)
 	}
 }
 
@@ -379,21 +366,7 @@ var textLines = []struct{ format, line string }{
 
 func BenchmarkParseText(b *testing.B) {
 	for _, tt := range textLines {
-		b.Run(tt.format, func(b *testing.B) {
-			p, err := New(Config{Format: tt.format, Keys: []string{"question_key"}})
-			if err != nil {
-				b.Fatal(err)
-			}
-			var e Entry
-			line := []byte(tt.line)
-			b.ReportAllocs()
-			b.SetBytes(int64(len(line)))
-			for b.Loop() {
-				if _, err := p.Parse(line, &e); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
+		b.Run(tt.format, func(b *testing.B) { benchmarkLine(b, Config{Format: tt.format}, tt.line) })
 	}
 }
 
@@ -414,23 +387,6 @@ func FuzzTextFormats(f *testing.F) {
 		parsers = append(parsers, p)
 	}
 	f.Fuzz(func(t *testing.T, n uint8, line []byte) {
-		p := parsers[int(n)%len(parsers)]
-		var e Entry
-		rest, err := p.Parse(line, &e)
-		if err != nil {
-			if _, ok := err.(Reject); !ok {
-				t.Fatalf("%v is no reason", err)
-			}
-			return
-		}
-		if len(rest) >= len(line) {
-			t.Fatal("no progress")
-		}
-		if e.Gone >= GoneLikely != (e.Departure != NotRecorded) {
-			t.Fatalf("gone %v but departure %v", e.Gone, e.Departure)
-		}
-		if e.End < e.Start || e.Status < 0 || e.Status > 999 || e.BytesSent < Unknown {
-			t.Fatalf("impossible record %+v", e)
-		}
+		fuzzLine(t, parsers[int(n)%len(parsers)], bytes.Clone(line))
 	})
 }
