@@ -14,7 +14,6 @@ import (
 	"github.com/targetside/auditor/aggregate/budget"
 	"github.com/targetside/auditor/config"
 	"github.com/targetside/auditor/ingest/accesslog"
-	"github.com/targetside/auditor/keys"
 )
 
 const checkHelp = `Usage: auditor check [--config auditor.yaml]
@@ -234,8 +233,9 @@ func (c *checker) source(i int) {
 		c.refuse("%s.zone: %v", at, err)
 		return
 	}
+	var p *accesslog.Parser // none for auto
 	if s.Format != "auto" {
-		if _, err := accesslog.New(parser); err != nil {
+		if p, err = accesslog.New(parser); err != nil {
 			c.refuse("%s.%s: %v", at, wrongIn(parser), err)
 			return
 		}
@@ -255,16 +255,16 @@ func (c *checker) source(i int) {
 	}
 	if !seen {
 		c.never(s, at)
-		c.byFormat(s, at)
+		c.byFormat(s, at, p)
 	}
 }
 
 // parserOf is how the records of a source are read when all that is configured is
 // asked of them.
-func (c *checker) parserOf(s *config.Source) (accesslog.Config, error) {
+func (l *loaded) parserOf(s *config.Source) (accesslog.Config, error) {
 	parser, err := parserConfig(s)
-	parser.Keys, parser.Extra = c.ring.Fields(), c.extra()
-	if field := c.Dependency.Field; field != "" {
+	parser.Keys, parser.Extra = l.ring.Fields(), l.extra()
+	if field := l.Dependency.Field; field != "" {
 		parser.Fields = withField(parser.Fields, "dependency", field)
 	}
 	return parser, err
@@ -289,15 +289,7 @@ func (c *checker) minted(s *config.Source, at string) {
 }
 
 // byPattern warns of what a pattern has no place for.
-func (c *checker) byPattern(s *config.Source, at string) {
-	parser, err := c.parserOf(s)
-	if err != nil {
-		return // it was refused
-	}
-	p, err := accesslog.New(parser)
-	if err != nil {
-		return
-	}
+func (c *checker) byPattern(at string, p *accesslog.Parser) {
 	if !slices.ContainsFunc(c.ring.Fields(), p.Gives) {
 		c.warn("%s.pattern: it has no key that is accepted (%s): every arrival would be unattributable (see docs/formats.md)", at, strings.Join(c.ring.Fields(), ", "))
 	}
@@ -306,34 +298,20 @@ func (c *checker) byPattern(s *config.Source, at string) {
 	}
 }
 
-const append499 = "status 499, so an ordinary line proves nothing: append $request_completion"
-
-// byFormat warns of what the default line of a format does not hold.
-func (c *checker) byFormat(s *config.Source, at string) {
-	var departure, key bool // the default line shows it
+// byFormat warns of a key that the default line of a format does not hold.
+func (c *checker) byFormat(s *config.Source, at string, p *accesslog.Parser) {
+	var key bool // the default line shows it
 	switch s.Format {
 	case "apache", "pattern", "iis":
-		c.byPattern(s, at)
+		c.byPattern(at, p)
 		return
 	case "nginx-combined", "ingress-nginx":
-	case "haproxy": // captures need no fields
-		key = true
 	case "envoy-text", "istio-text":
-		departure, key = true, c.accepts("x-request-id")
+		key = c.accepts("x-request-id")
 	default:
-		return // the operator names the fields
+		return // the operator names the fields, or HAProxy's captures need none
 	}
-	for _, a := range c.Keys.Accept {
-		key = key || a.Field != "" || s.Fields[keys.Accept{Scheme: a.Scheme}.FieldName()] != ""
-	}
-	if !key {
+	if !key && !c.namesKey(s) {
 		c.warn("%s.format: the default line of %s holds no key that is accepted: every arrival would be unattributable unless the line was extended (see docs/formats.md)", at, s.Format)
-	}
-	departure = departure || s.Fields["request_completion"] != "" || s.Fields["client_gone"] != "" || s.Fields["departure"] != ""
-	if !departure {
-		c.warn("%s.format: the default line of %s shows a departure only by %s", at, s.Format, map[string]string{
-			"nginx-combined": append499, "ingress-nginx": append499,
-			"haproxy": "some termination states, so an ordinary line proves nothing: set option abortonclose and append abortonclose=on (see docs/formats.md)",
-		}[s.Format])
 	}
 }

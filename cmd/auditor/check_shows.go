@@ -1,41 +1,42 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/targetside/auditor/config"
 	"github.com/targetside/auditor/ingest/accesslog"
 	"github.com/targetside/auditor/keys"
 )
 
 // never warns of a source that can yield no key or no departure, however its log is
-// configured. A field of the log that the configuration names is believed.
+// configured, and of one that shows few departures unless it logs more. A field of the log that the configuration names is believed.
 func (c *checker) never(s *config.Source, at string) {
 	v, ok := accesslog.Shows(s.Format)
 	if !ok {
 		return
 	}
-	named := func(fields ...string) bool {
-		for _, f := range fields {
-			if s.Fields[f] != "" {
-				return true
-			}
-		}
-		return false
-	}
-	key := v.Key.Sight != accesslog.SightNever
-	for _, a := range c.Keys.Accept {
-		key = key || a.Field != "" || named(keys.Accept{Scheme: a.Scheme}.FieldName())
-	}
-	if !key {
+	if v.Key.Sight == accesslog.SightNever && !c.namesKey(s) {
 		c.warn("%s.format: no record of %s can have a key, so every arrival would be unattributable: %s", at, s.Format, v.Key.How)
 	}
-	departure := named("client_gone", "departure")
 	switch {
-	case departure:
+	case s.Fields["client_gone"] != "", s.Fields["departure"] != "", s.Fields["request_completion"] != "":
 	case v.Departure.Sight == accesslog.SightNever:
 		c.warn("%s.format: no record of %s can show that the caller had left: %s", at, s.Format, v.Departure.How)
-	case s.Format == "alb" || s.Format == "traefik-json" || s.Format == "traefik-clf":
-		c.warn("%s.format: %s shows a departure by one status only: %s", at, s.Format, v.Departure.How)
+	case slices.Contains(fewDepartures, s.Format):
+		c.warn("%s.format: the default line of %s shows a departure only in part, so an ordinary one proves nothing: %s", at, s.Format, v.Departure.How)
 	}
+}
+
+// fewDepartures are the formats whose records, as they come, show so few departures
+// that it is to be warned of.
+var fewDepartures = []string{"nginx-combined", "ingress-nginx", "haproxy", "alb", "traefik-json", "traefik-clf"}
+
+// namesKey says that the configuration names a field of the log for a key that is
+// accepted.
+func (c *checker) namesKey(s *config.Source) bool {
+	return slices.ContainsFunc(c.Keys.Accept, func(a config.Accept) bool {
+		return a.Field != "" || s.Fields[keys.Accept{Scheme: a.Scheme}.FieldName()] != ""
+	})
 }
 
 // howTo says what to log to make something show, with a blank before it.

@@ -47,7 +47,7 @@ func explain(ctx context.Context, p *program, args []string) (int, error) {
 	f.Usage = func() { fmt.Fprint(f.Output(), explainHelp); f.PrintDefaults() }
 	configFile := f.String("config", "", "read fields, zone and keys from the configuration in `FILE`")
 	format := f.String("format", "", "read the lines as `FORMAT`: auto, "+strings.Join(accesslog.Formats(), ", ")+" (default: the configuration's, else auto)")
-	pattern := f.String("pattern", "", "read the lines by `PATTERN`, with --format apache (a LogFormat) or pattern (an expression)")
+	pattern := f.String("pattern", "", "read the lines by `PATTERN`, with --format apache (a LogFormat), iis (a #Fields line) or pattern (an expression)")
 	output := f.String("output", "text", "print `json` (one object a line) or text")
 	shows := f.Bool("shows", false, "print what --format can show, of every format if there is none, and read nothing")
 	files, err := parse(p, f, args)
@@ -187,7 +187,7 @@ func (x *explainer) begin(name string, sample []byte) error {
 	if err != nil {
 		return err
 	}
-	c, err := parserConfig(&source)
+	c, err := x.loaded.parserOf(&source)
 	if err != nil {
 		return err
 	}
@@ -203,10 +203,7 @@ func (x *explainer) begin(name string, sample []byte) error {
 		}
 	}
 	c.Pattern = cmp.Or(accesslog.HeadPattern(c.Format, sample), c.Pattern)
-	if field := x.loaded.Dependency.Field; field != "" {
-		c.Fields = withField(c.Fields, "dependency", field)
-	}
-	c.Keys, c.Extra, c.Trace = x.keys.fields, x.loaded.extra(), true
+	c.Keys, c.Trace = x.keys.fields, true
 	x.readAs = c.Format
 	if x.joiner = new(accesslog.Joiner); !x.joiner.Needed(sample) {
 		x.joiner = nil

@@ -112,7 +112,7 @@ var views = map[string]Views{
 	},
 	"alb": {
 		Key: View{How: elsewhere}, Attempt: View{How: elsewhere},
-		Departure: View{SightPartly, "460 alone, so an ordinary line proves nothing: " + elsewhere},
+		Departure: View{SightPartly, "460 alone: " + elsewhere},
 		Deadline:  View{How: elsewhere},
 	},
 	"otlp-json": otlpViews, "otlp-proto": otlpViews,
@@ -136,7 +136,7 @@ var views = map[string]Views{
 	},
 	"traefik-clf": {
 		Key: View{How: useTraefikJSON}, Attempt: View{How: useTraefikJSON},
-		Departure: View{SightPartly, "499 alone, so an ordinary line proves nothing: " + useTraefikJSON},
+		Departure: View{SightPartly, "499 alone: " + useTraefikJSON},
 		Deadline:  View{How: useTraefikJSON},
 	},
 	"pattern": {
