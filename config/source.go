@@ -23,8 +23,8 @@ type Source struct {
 	// Zone is the zone of stamps that carry none: an IANA name or an offset such
 	// as +02:00. Default UTC.
 	Zone string `yaml:"zone"`
-	// Pattern is the format string of formats that have one, such as Apache's
-	// LogFormat. Default: the format's own.
+	// Pattern is the format string of formats that have one: Apache's LogFormat, IIS's
+	// #Fields line, an expression. Default: the format's own.
 	Pattern string `yaml:"pattern"`
 	// AttemptScope says who counts the attempt numbers: hop or origin. Default:
 	// as the format says.

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -127,21 +128,15 @@ func TestCaddyLive(t *testing.T) {
 	c := &caddyLive{t: t, arrived: make(chan struct{}, 1)}
 	app := httptest.NewServer(http.HandlerFunc(c.serve))
 	defer app.Close()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.address = free.Addr().String()
-	free.Close()
+	port := strconv.Itoa(freePort(t))
+	c.address = net.JoinHostPort("127.0.0.1", port)
 	dir := t.TempDir()
 	log := filepath.Join(dir, "access.log")
 	shipped, err := filepath.Abs(filepath.Join("..", "..", "examples", "formats", "caddy.Caddyfile"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := filepath.Join(dir, "Caddyfile")
-	writeAll(t, own, "{\n\tadmin off\n\tdefault_bind 127.0.0.1\n}\nimport "+shipped+"\n")
-	_, port, _ := net.SplitHostPort(c.address)
+	own := writeIn(t, filepath.Join(dir, "Caddyfile"), "{\n\tadmin off\n\tdefault_bind 127.0.0.1\n}\nimport "+shipped+"\n")
 	server := exec.Command(caddy, "run", "--adapter", "caddyfile", "--config", own)
 	server.Env = append(os.Environ(), "LISTEN=:"+port, "ACCESS_LOG="+log, "UPSTREAM="+strings.TrimPrefix(app.URL, "http://"),
 		"HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_CONFIG_HOME="+dir)
@@ -199,8 +194,7 @@ func TestCaddyLive(t *testing.T) {
 	})
 	stop()
 
-	config := filepath.Join(dir, "auditor.yaml")
-	writeAll(t, config, "dependency: seats\nkeys: {accept: [idempotency-key]}\nsources: [{file: {paths: ["+log+"]}, format: caddy-json}]\n")
+	config := writeIn(t, filepath.Join(dir, "auditor.yaml"), "dependency: seats\nkeys: {accept: [idempotency-key]}\nsources: [{file: {paths: ["+log+"]}, format: caddy-json}]\n")
 	var out, errs bytes.Buffer
 	p := &program{stdout: &out, stderr: &errs, getenv: os.LookupEnv, now: time.Now}
 	if code, err := replay(t.Context(), p, []string{"--config", config, "--output", "json", log}); code != exitOK || err != nil {

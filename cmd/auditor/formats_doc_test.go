@@ -8,14 +8,19 @@ import (
 	"testing"
 )
 
-// docBlock is the first block of a language in docs/formats.md.
-func docBlock(t *testing.T, language string) string {
+func formatsPage(t *testing.T) string {
 	t.Helper()
-	data, err := os.ReadFile("../../docs/formats.md")
+	page, err := os.ReadFile("../../docs/formats.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, ok := strings.Cut(string(data), "\n```"+language+"\n")
+	return string(page)
+}
+
+// docBlock is the first block of a language in docs/formats.md.
+func docBlock(t *testing.T, language string) string {
+	t.Helper()
+	_, rest, ok := strings.Cut(formatsPage(t), "\n```"+language+"\n")
 	block, _, closed := strings.Cut(rest, "\n```\n")
 	if !ok || !closed {
 		t.Fatalf("docs/formats.md has no %s block", language)
@@ -80,20 +85,13 @@ func TestDocumentedNginxFormat(t *testing.T) {
 		return value
 	})
 	r := explainDocLine(t, "nginx-json", filled)
+	wantShown(t, r, nil)
 	switch {
-	case r.Start == nil || *r.Start != "2026-03-03T10:15:42.000Z" || r.Uncertainty != 1:
-		t.Errorf("start %v to %v ms", r.Start, r.Uncertainty)
-	case r.Key == nil || r.Key.Value != "q-1":
-		t.Errorf("key %v", r.Key)
-	case r.Attempt == nil || *r.Attempt != 2:
-		t.Errorf("attempt %v", r.Attempt)
-	case r.RetryAfter == nil || *r.RetryAfter != 3000:
-		t.Errorf("retry after %v", r.RetryAfter)
+	case r.Uncertainty != 1:
+		t.Errorf("start to %v ms", r.Uncertainty)
 	case len(r.Tries) != 2 || *r.Tries[0].Status != 504:
 		t.Errorf("tries %v", r.Tries)
-	case !r.Visible || r.Class != "during_response":
-		t.Errorf("visible %v, class %s", r.Visible, r.Class)
-	case r.ArrivalID == nil || r.Peer == nil || r.Authority == nil || r.Path == nil || *r.Path != "/seats/7?x=1":
+	case r.ArrivalID == nil || r.Authority == nil || r.Path == nil || *r.Path != "/seats/7?x=1":
 		t.Errorf("%+v", r)
 	}
 	if r := explainDocLine(t, "auto", filled); r.Key == nil {
@@ -135,32 +133,9 @@ func TestDocumentedEnvoyFormat(t *testing.T) {
 	}
 	for _, format := range []string{"envoy-json", "istio-json", "auto"} {
 		r := explainDocLine(t, format, string(line))
-		switch {
-		case r.Start == nil || *r.Start != "2026-03-03T10:15:42.000Z":
-			t.Errorf("start %v", r.Start)
-		case r.Key == nil || r.Key.Value != "q-1":
-			t.Errorf("key %v", r.Key)
-		case r.Attempt == nil || *r.Attempt != 2:
-			t.Errorf("attempt %v", r.Attempt)
-		case r.RetryAfter == nil || *r.RetryAfter != 3000:
-			t.Errorf("retry after %v", r.RetryAfter)
-		case len(r.Tries) != 2:
+		wantShown(t, r, nil)
+		if len(r.Tries) != 2 {
 			t.Errorf("tries %v", r.Tries)
-		case !r.Visible || r.Class != "during_response" || r.Peer == nil || r.RequestID == nil:
-			t.Errorf("%+v", r)
-		}
-	}
-}
-
-// TestShippedFormats holds the page to the files that are tried with real servers.
-func TestShippedFormats(t *testing.T) {
-	page, err := os.ReadFile("../../docs/formats.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"haproxy.cfg", "apache.conf"} {
-		if text := shipped(t, name); !strings.Contains(string(page), "\n"+text+"```\n") {
-			t.Errorf("docs/formats.md does not show examples/formats/%s as it is", name)
 		}
 	}
 }
@@ -168,15 +143,11 @@ func TestShippedFormats(t *testing.T) {
 // docPattern is the pattern that the page configures for a format.
 func docPattern(t *testing.T, format string) string {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/formats.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := regexp.MustCompile(`    format: ` + format + `\n    pattern: '(.*)'\n`).FindSubmatch(page)
+	m := regexp.MustCompile(`    format: ` + format + `\n    pattern: '(.*)'\n`).FindStringSubmatch(formatsPage(t))
 	if m == nil {
 		t.Fatalf("docs/formats.md configures no %s", format)
 	}
-	return string(m[1])
+	return m[1]
 }
 
 // TestDocumentedPatterns reads a line by each documented pattern.

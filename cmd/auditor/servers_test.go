@@ -159,7 +159,7 @@ func (c *triedCaller) askHTTP2(t *testing.T, a *triedApp, s *triedServer) {
 		}
 		resp.Body.Close()
 		if s.waits {
-			eventually(t, c.name+" to be logged", func() bool { return s.logged(c.name) })
+			until(t, c.name+" is logged", func() bool { return s.logged(c.name) })
 		}
 		latch(&a.let, c.name) <- struct{}{}
 		return
@@ -168,7 +168,7 @@ func (c *triedCaller) askHTTP2(t *testing.T, a *triedApp, s *triedServer) {
 		t.Errorf("%s: %v", c.name, err)
 	}
 	if c.leave == "after" {
-		eventually(t, c.name+" to be logged", func() bool { return s.logged(c.name) })
+		until(t, c.name+" is logged", func() bool { return s.logged(c.name) })
 	}
 }
 
@@ -208,7 +208,6 @@ func (c *triedCaller) ask(t *testing.T, a *triedApp, s *triedServer) {
 		if _, err := io.ReadFull(conn, make([]byte, 4096)); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
-	case "sending":
 	}
 	switch how {
 	case "fin":
@@ -221,22 +220,12 @@ func (c *triedCaller) ask(t *testing.T, a *triedApp, s *triedServer) {
 	}
 	if when == "before" {
 		if s.waits {
-			eventually(t, c.name+" to be logged", func() bool { return s.logged(c.name) })
+			until(t, c.name+" is logged", func() bool { return s.logged(c.name) })
 		}
 		latch(&a.let, c.name) <- struct{}{}
 	}
 	if how == "half" {
 		io.Copy(io.Discard, conn)
-	}
-}
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); {
-		if time.Now().After(end) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-		time.Sleep(20 * time.Millisecond)
 	}
 }
 
@@ -251,7 +240,7 @@ func tryServer(t *testing.T, a *triedApp, s *triedServer, callers []triedCaller)
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { cmd.Process.Signal(os.Interrupt); cmd.Wait() })
-	eventually(t, filepath.Base(cmd.Path)+" to listen", func() bool {
+	until(t, filepath.Base(cmd.Path)+" listens", func() bool {
 		conn, err := net.Dial("tcp", s.address(&triedCaller{}))
 		if err == nil {
 			conn.Close()
@@ -262,7 +251,7 @@ func tryServer(t *testing.T, a *triedApp, s *triedServer, callers []triedCaller)
 		callers[i].ask(t, a, s)
 	}
 	for _, c := range callers {
-		eventually(t, c.name+" to be logged", func() bool { return s.logged(c.name) })
+		until(t, c.name+" is logged", func() bool { return s.logged(c.name) })
 	}
 
 	code, stdout, stderr := runAuditor(t, "", "explain", "--config", s.config, "--output", "json", s.log)
@@ -358,22 +347,9 @@ func findServer(t *testing.T, name, install string) string {
 	return path
 }
 
-// shipped is one of the files in examples/formats, which docs/formats.md shows.
-func shipped(t *testing.T, name string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "examples", "formats", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := listenAnywhere(t)
 	defer l.Close()
 	return l.Addr().(*net.TCPAddr).Port
 }

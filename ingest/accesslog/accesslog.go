@@ -215,7 +215,8 @@ type Config struct {
 	// Extra are the log field names whose values Entry.Extra holds.
 	Extra []string
 	// Pattern is the format string of a format that has one: Apache's LogFormat,
-	// or the expression of format pattern. Empty is the format's own.
+	// IIS's #Fields line, or the expression of format pattern. Empty is the format's
+	// own.
 	Pattern string
 	// Zone is that of stamps that carry none; nil is UTC. A stamp in the hour that
 	// a zone repeats in autumn is read as of the first, with an Uncertainty of as
