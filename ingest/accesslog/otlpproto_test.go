@@ -197,6 +197,18 @@ func TestOTLPProto(t *testing.T) {
 	}
 }
 
+// A field that a later release adds to a list is no value of it.
+func TestOTLPProtoUnknownField(t *testing.T) {
+	var value, list protoMessage
+	value.bytes(1, []byte("q-1"))
+	list.varint(9, 1)
+	list.bytes(1, value)
+	p := mustNew(t, Config{Format: "otlp-proto"})
+	if v, err := p.protoArray(list); err != nil || string(v) != "q-1" {
+		t.Errorf("%q, %v", v, err)
+	}
+}
+
 func TestOTLPProtoBroken(t *testing.T) {
 	p := mustNew(t, Config{Format: "otlp-proto", Keys: []string{"question_key"}})
 	show := func(e *Entry) string { return string(e.Keys[0]) }
