@@ -160,15 +160,17 @@ func (c *Counts) add(o *Counts) {
 func (c *Counts) complete() {
 	p := &c.PerQuestion
 	p.Histogram = map[string]uint64{}
+	buckets := map[uint64]uint64{}
 	var total, most uint64
 	for k, n := range c.exact {
 		p.Histogram[strconv.FormatUint(bucket(k), 10)] += n
+		buckets[bucket(k)] += n
 		total += n
 		most = max(most, k)
 	}
 	if total > 0 {
 		p.Max = &most
-		p.P50, p.P90, p.P99 = c.quantile(total, 50, most), c.quantile(total, 90, most), c.quantile(total, 99, most)
+		p.P50, p.P90, p.P99 = quantile(buckets, total, 50, most), quantile(buckets, total, 90, most), quantile(buckets, total, 99, most)
 	}
 	if c.first > 0 {
 		x := float64(c.Arrivals) / float64(c.first)
@@ -180,27 +182,15 @@ func (c *Counts) complete() {
 	}
 }
 
-// quantile is the nearest rank's bucket.
-func (c *Counts) quantile(total, percent, most uint64) *uint64 {
+// quantile is the nearest rank's bucket, at most the largest value.
+func quantile(buckets map[uint64]uint64, total, percent, most uint64) *uint64 {
 	rank := (total*percent + 99) / 100
-	var sum uint64
-	for b := uint64(1); b <= most || b <= bucket(most); b = nextBucket(b) {
-		sum += c.inBucket(b)
-		if sum >= rank {
-			q := min(b, most)
-			return &q
-		}
+	b, sum := uint64(1), buckets[1]
+	for sum < rank {
+		b = nextBucket(b)
+		sum += buckets[b]
 	}
-	return &most
-}
-
-func (c *Counts) inBucket(b uint64) (n uint64) {
-	for k, x := range c.exact {
-		if bucket(k) == b {
-			n += x
-		}
-	}
-	return n
+	return new(min(b, most))
 }
 
 // bucket names the bucket of a number of arrivals: up to 32 itself, then the next
