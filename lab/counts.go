@@ -88,21 +88,9 @@ type Responses struct {
 	BusySeconds  float64 `json:"busy_seconds"`
 }
 
-// Amplification is arrivals per question; 0 without questions.
-func (c *Counts) Amplification() float64 {
-	if c.Questions == 0 {
-		return 0
-	}
-	return float64(c.Attributable) / float64(c.Questions)
-}
-
-// DeadShare is the part of answers that were for nobody, as a log shows it.
-func (c *Counts) DeadShare() float64 {
-	r := &c.Responses
-	if r.Answers == 0 {
-		return 0
-	}
-	return float64(r.Undelivered+r.During+r.Expired) / float64(r.Answers)
+// Dead are the answers that were for nobody, as a log shows it.
+func (c *Counts) Dead() uint64 {
+	return c.Responses.Undelivered + c.Responses.During + c.Responses.Expired
 }
 
 func newCounts() *Counts {
