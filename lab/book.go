@@ -15,9 +15,7 @@ type book struct {
 	reached uint64     // questions with a record
 	lost    uint64     // arrivals without a record: the target died, or the end came
 	signers []*signer
-	text    []byte
-	keyed   []int // of clients: 0 none, 1 verified, 2 claimed
-	dead    []int64
+	text    []byte // room for a key
 }
 
 // Second is what happened on a route in one second. Asked and what came of it stand
@@ -54,10 +52,7 @@ func (b *book) begin(m *model) {
 	b.busy = make([][][]int, len(m.layers))
 	b.text = make([]byte, 0, 256)
 	for i := range m.clients {
-		c := &m.clients[i]
-		b.signers = append(b.signers, newSigner(c.originator(), m.s.Seed))
-		b.keyed = append(b.keyed, map[string]int{"none": 0, "qk1": 1, "x-request-id": 2}[c.Key])
-		b.dead = append(b.dead, c.Deadline.Milliseconds())
+		b.signers = append(b.signers, newSigner(m.clients[i].originator(), m.s.Seed))
 	}
 }
 
@@ -121,15 +116,14 @@ func (r result) String() string {
 func (b *book) doneAgain(m *model, q *question) { b.second(m.clients[q.client].route, m.now).Again++ }
 
 func (b *book) arrived(m *model, c *call) {
-	q := &m.questions[c.question]
-	q.sent++
-	b.second(m.clients[q.client].route, m.now).Arrivals++
+	m.questions[c.question].sent++
+	b.second(m.routeOf(c), m.now).Arrivals++
 }
 
 // completed is work that is done. It is for nobody if its caller has left, or
 // whoever that caller called for, up to those who asked.
 func (b *book) completed(m *model, c *call) {
-	s := b.second(m.clients[m.questions[c.question].client].route, m.now)
+	s := b.second(m.routeOf(c), m.now)
 	s.Completed++
 	nobody, known := false, m.network // when those further up leave is nothing to the target
 	for x := c; x != nil; x = m.of(x.parent) {
@@ -148,7 +142,7 @@ func (b *book) completed(m *model, c *call) {
 }
 
 func (b *book) denied(m *model, c *call) {
-	b.second(m.clients[m.questions[c.question].client].route, m.now).Denied++
+	b.second(m.routeOf(c), m.now).Denied++
 }
 
 // sample looks at who holds the workers.
@@ -186,16 +180,15 @@ func (b *book) settle(m *model, q *question) {
 		return
 	}
 	b.reached++
-	route := m.clients[q.client].route
-	c := b.counts[route]
+	client := &m.clients[q.client]
+	c, unsafe := b.counts[client.route], mayNotRepeat(m.routes[client.route].Method)
 	f := q.facts
 	slices.SortStableFunc(f, func(a, b fact) int {
 		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end))
 	})
 	deadline := int64(0)
-	minted := m.s.begins.UnixMilli() + q.minted/1e6
-	if d := b.dead[q.client]; d > 0 && b.keyed[q.client] == 1 {
-		deadline = minted + d
+	if client.Deadline > 0 && client.Key == "qk1" {
+		deadline = m.s.begins.UnixMilli() + q.minted/1e6 + client.Deadline.Milliseconds()
 	}
 	for len(f) > 0 {
 		n := 1
@@ -205,16 +198,16 @@ func (b *book) settle(m *model, q *question) {
 		group := f[:n]
 		f = f[n:]
 		switch key := group[0].key; {
-		case b.keyed[q.client] == 0 || key == keyDropped:
+		case client.Key == "none" || key == keyDropped:
 			c.without(group, "absent")
-		case b.keyed[q.client] == 1 && key != 0:
+		case client.Key == "qk1" && key != 0:
 			c.without(group, "forged")
-		case b.keyed[q.client] == 1:
+		case client.Key == "qk1":
 			c.Verified += uint64(n)
-			c.with(group, deadline, b.horizon, mayNotRepeat(m.routes[route].Method))
+			c.with(group, deadline, b.horizon, unsafe)
 		default:
 			c.Claimed += uint64(n)
-			c.with(group, 0, b.horizon, mayNotRepeat(m.routes[route].Method))
+			c.with(group, 0, b.horizon, unsafe)
 		}
 	}
 }

@@ -82,7 +82,7 @@ func drawPanel(w io.Writer, top int, title string, curves []curve, seconds int) 
 		}
 	}
 	step := tickStep(most)
-	most = math.Ceil(most/step) * step
+	most = max(math.Ceil(most/step), 1) * step // also where nothing is drawn but zeros
 	width := float64(chartWidth - panelLeft - panelRight)
 	y := func(v float64) float64 { return float64(top+panelHeight) - v/most*panelHeight }
 	x := func(second float64) float64 { return panelLeft + second/float64(max(seconds-1, 1))*width }

@@ -58,7 +58,7 @@ func TestChart(t *testing.T) {
 				if _, err := fmt.Sscanf(p, "%f,%f", &x, &y); err != nil {
 					t.Fatalf("point %d: %v", i, err)
 				}
-				if x < panelLeft || x > chartWidth-panelRight || y < panelTop || y > panelTop+3*(panelHeight+2*panelGap) {
+				if !(x >= panelLeft && x <= chartWidth-panelRight && y >= panelTop && y <= panelTop+3*(panelHeight+2*panelGap)) {
 					t.Errorf("point %d, %s, is outside", i, p)
 				}
 			}
@@ -73,6 +73,25 @@ func TestChart(t *testing.T) {
 	}
 	if !(heights[20] < heights[5]/4 && heights[100] > heights[5]*0.95) {
 		t.Errorf("arrivals are drawn %.0f, %.0f and %.0f high", heights[5], heights[20], heights[100])
+	}
+}
+
+// Workers that nobody holds at the end of any second are a line at zero.
+func TestChartOfNothing(t *testing.T) {
+	f := written(t, `
+name: idle
+lasts: 5s
+clients: {c: {route: r, rate: 1, from: 500ms}}
+layers: {l: {workers: 10}}
+targets: {t: {service: 5ms}}
+routes: {r: {path: /r/, through: [l], target: t}}
+`)
+	var b bytes.Buffer
+	if err := played(t, f, "").Chart(&b); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(b.String(), "<polyline "); n != 4 || strings.Contains(b.String(), "NaN") {
+		t.Errorf("%d lines, want 4, and each point a number:\n%s", n, b.String())
 	}
 }
 

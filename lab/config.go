@@ -3,6 +3,7 @@ package lab
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -20,23 +21,20 @@ func (s *Scenario) Config(format, log string) []byte {
 	if fields != "" {
 		fmt.Fprintf(&b, "    fields: %s\n", fields)
 	}
-	var templates, peers, accept []string
+	var templates, peers []string
 	for i := range s.Routes {
 		templates = append(templates, fmt.Sprintf("%q", s.Routes[i].template()))
 	}
 	for i := range s.Layers {
 		peers = append(peers, fmt.Sprintf("%q: %q", address(i), s.Layers[i].Name))
 	}
-	claimed := false
-	for i := range s.Clients {
-		claimed = claimed || s.Clients[i].Key == "x-request-id"
-	}
-	if accept = []string{"qk1"}; claimed {
-		accept = append(accept, "x-request-id")
+	accept := "qk1"
+	if slices.ContainsFunc(s.Clients, func(c Client) bool { return c.Key == "x-request-id" }) {
+		accept += ", x-request-id"
 	}
 	fmt.Fprintf(&b, "routes: {templates: [%s], max: 500}\n", strings.Join(templates, ", "))
 	fmt.Fprintf(&b, "peers: {map: {%s}}\n", strings.Join(peers, ", "))
-	fmt.Fprintf(&b, "keys: {accept: [%s], originators: originators.yaml, horizon: %v}\n", strings.Join(accept, ", "), s.Horizon())
+	fmt.Fprintf(&b, "keys: {accept: [%s], originators: originators.yaml, horizon: %v}\n", accept, s.Horizon())
 	return b.Bytes()
 }
 

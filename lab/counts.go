@@ -88,21 +88,9 @@ type Responses struct {
 	BusySeconds  float64 `json:"busy_seconds"`
 }
 
-// Amplification is arrivals per question; 0 without questions.
-func (c *Counts) Amplification() float64 {
-	if c.Questions == 0 {
-		return 0
-	}
-	return float64(c.Attributable) / float64(c.Questions)
-}
-
-// DeadShare is the part of answers that were for nobody, as a log shows it.
-func (c *Counts) DeadShare() float64 {
-	r := &c.Responses
-	if r.Answers == 0 {
-		return 0
-	}
-	return float64(r.Undelivered+r.During+r.Expired) / float64(r.Answers)
+// Dead are the answers that were for nobody, as a log shows it.
+func (c *Counts) Dead() uint64 {
+	return c.Responses.Undelivered + c.Responses.During + c.Responses.Expired
 }
 
 func newCounts() *Counts {
@@ -160,15 +148,17 @@ func (c *Counts) add(o *Counts) {
 func (c *Counts) complete() {
 	p := &c.PerQuestion
 	p.Histogram = map[string]uint64{}
+	buckets := map[uint64]uint64{}
 	var total, most uint64
 	for k, n := range c.exact {
 		p.Histogram[strconv.FormatUint(bucket(k), 10)] += n
+		buckets[bucket(k)] += n
 		total += n
 		most = max(most, k)
 	}
 	if total > 0 {
 		p.Max = &most
-		p.P50, p.P90, p.P99 = c.quantile(total, 50, most), c.quantile(total, 90, most), c.quantile(total, 99, most)
+		p.P50, p.P90, p.P99 = quantile(buckets, total, 50, most), quantile(buckets, total, 90, most), quantile(buckets, total, 99, most)
 	}
 	if c.first > 0 {
 		x := float64(c.Arrivals) / float64(c.first)
@@ -180,27 +170,15 @@ func (c *Counts) complete() {
 	}
 }
 
-// quantile is the nearest rank's bucket.
-func (c *Counts) quantile(total, percent, most uint64) *uint64 {
+// quantile is the nearest rank's bucket, at most the largest value.
+func quantile(buckets map[uint64]uint64, total, percent, most uint64) *uint64 {
 	rank := (total*percent + 99) / 100
-	var sum uint64
-	for b := uint64(1); b <= most || b <= bucket(most); b = nextBucket(b) {
-		sum += c.inBucket(b)
-		if sum >= rank {
-			q := min(b, most)
-			return &q
-		}
+	b, sum := uint64(1), buckets[1]
+	for sum < rank {
+		b = nextBucket(b)
+		sum += buckets[b]
 	}
-	return &most
-}
-
-func (c *Counts) inBucket(b uint64) (n uint64) {
-	for k, x := range c.exact {
-		if bucket(k) == b {
-			n += x
-		}
-	}
-	return n
+	return new(min(b, most))
 }
 
 // bucket names the bucket of a number of arrivals: up to 32 itself, then the next

@@ -20,7 +20,7 @@ import (
 const maxFile = 1 << 20
 
 // File is what a scenario file holds: a scenario, and arms that are it with
-// something changed.
+// something changed. Where there are none, it is its own arm.
 type File struct {
 	Scenario
 	Arms []Arm
@@ -33,12 +33,8 @@ type Arm struct {
 	Scenario
 }
 
-// Arm returns the arm of a name; "" is the first, or the scenario as it stands if
-// there are none.
+// Arm returns the arm of a name; "" is the first.
 func (f *File) Arm(name string) (Arm, error) {
-	if name == "" && len(f.Arms) == 0 {
-		return Arm{Name: f.Name, Says: f.Says, Scenario: f.Scenario}, nil
-	}
 	var names []string
 	for _, a := range f.Arms {
 		if name == "" || a.Name == name {
@@ -61,18 +57,17 @@ func Parse(file string, data []byte) (*File, error) {
 	f := &File{}
 	f.Scenario = d.scenario(base)
 	for i := 0; i+1 < len(arms); i += 2 {
-		a := Arm{Name: arms[i].Value}
-		inner, set := d.arm(arms[i+1])
-		a.Says = inner
-		if slices.ContainsFunc(f.Arms, func(o Arm) bool { return o.Name == a.Name }) {
-			d.fault(arms[i], "arm %q is here twice", a.Name)
-		}
+		says, set := d.arm(arms[i+1])
+		a := Arm{Name: arms[i].Value, Says: says}
 		d.known(base, set)
 		if !plainName(a.Name) {
 			d.fault(arms[i], "arm %q: want letters, digits and ._-, at most 64, for folders are named by it", a.Name)
 		}
 		a.Scenario = d.scenario(merged(base, set))
 		f.Arms = append(f.Arms, a)
+	}
+	if len(f.Arms) == 0 {
+		f.Arms = []Arm{{Name: f.Name, Says: f.Says, Scenario: f.Scenario}}
 	}
 	return f, d.err()
 }
@@ -199,19 +194,8 @@ func (d *decoder) arm(n *yaml.Node) (says string, set *yaml.Node) {
 // known holds an arm to what the scenario has: a client, layer, target or route of
 // another name would change nothing.
 func (d *decoder) known(base, set *yaml.Node) {
-	if set == nil || set.Kind != yaml.MappingNode {
+	if set == nil {
 		return
-	}
-	in := func(n *yaml.Node, name string) *yaml.Node {
-		if n == nil || n.Kind != yaml.MappingNode {
-			return nil
-		}
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			if n.Content[i].Value == name {
-				return n.Content[i+1]
-			}
-		}
-		return nil
 	}
 	for i := 0; i+1 < len(set.Content); i += 2 {
 		part, names := set.Content[i].Value, set.Content[i+1]
@@ -219,7 +203,7 @@ func (d *decoder) known(base, set *yaml.Node) {
 			continue
 		}
 		for j := 0; j+1 < len(names.Content); j += 2 {
-			if has := in(in(base, part), names.Content[j].Value); has == nil {
+			if at := member(base, part); at < 0 || member(base.Content[at+1], names.Content[j].Value) < 0 {
 				d.fault(names.Content[j], "%q is none of the scenario's %s, which are all that an arm can set", names.Content[j].Value, part)
 			}
 		}
@@ -234,6 +218,18 @@ func plainName(s string) bool {
 	return s != "" && len(s) <= 64 && s[0] != '.' && s[0] != '-' && !strings.ContainsFunc(s, odd)
 }
 
+// member is where a name stands in a mapping, before its value; -1 if it does not.
+func member(n *yaml.Node, name string) int {
+	if n.Kind == yaml.MappingNode {
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if n.Content[i].Value == name {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
 // merged is a mapping with what another sets: mappings are merged, everything else
 // is replaced.
 func merged(base, set *yaml.Node) *yaml.Node {
@@ -246,12 +242,7 @@ func merged(base, set *yaml.Node) *yaml.Node {
 	c := *base
 	c.Content = slices.Clone(base.Content)
 	for i := 0; i+1 < len(set.Content); i += 2 {
-		at := -1
-		for j := 0; j+1 < len(c.Content); j += 2 {
-			if c.Content[j].Value == set.Content[i].Value {
-				at = j
-			}
-		}
+		at := member(&c, set.Content[i].Value)
 		if at < 0 {
 			c.Content = append(c.Content, set.Content[i], set.Content[i+1])
 			continue
@@ -364,7 +355,7 @@ func (d *decoder) scalar(what string, n *yaml.Node, v reflect.Value) {
 		if n.Tag != "!!bool" {
 			d.fault(n, "%s %q is neither true nor false", what, n.Value)
 		}
-		v.SetBool(n.Value == "true")
+		v.SetBool(strings.EqualFold(n.Value, "true")) // YAML has True and TRUE, too
 	default:
 		v.SetString(n.Value)
 	}

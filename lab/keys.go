@@ -44,10 +44,7 @@ func (s *signer) qk1(b []byte, n uint64, minted int64, forged bool) []byte {
 	b = append(b, "."+kid+"."...)
 	b = strconv.AppendInt(b, minted, 36)
 	b = append(b, '.')
-	var nonce [16]byte
-	x, y := mix(s.seed^n), mix(n+s.seed<<17)
-	binary.BigEndian.PutUint64(nonce[:], x)
-	binary.BigEndian.PutUint64(nonce[8:], y)
+	nonce := s.nonce(n)
 	b = base64.RawURLEncoding.AppendEncode(b, nonce[:12])
 	mac := s.mac
 	if forged {
@@ -62,9 +59,7 @@ func (s *signer) qk1(b []byte, n uint64, minted int64, forged bool) []byte {
 
 // uuid appends a random UUID, as x-request-id is.
 func (s *signer) uuid(b []byte, n uint64) []byte {
-	var u [16]byte
-	binary.BigEndian.PutUint64(u[:], mix(s.seed^n))
-	binary.BigEndian.PutUint64(u[8:], mix(n+s.seed<<17))
+	u := s.nonce(n)
 	u[6] = u[6]&0x0f | 0x40
 	u[8] = u[8]&0x3f | 0x80
 	for i, part := range [...][]byte{u[:4], u[4:6], u[6:8], u[8:10], u[10:]} {
@@ -73,6 +68,13 @@ func (s *signer) uuid(b []byte, n uint64) []byte {
 		}
 		b = hex.AppendEncode(b, part)
 	}
+	return b
+}
+
+// nonce looks like chance, and is the same for the same n.
+func (s *signer) nonce(n uint64) (b [16]byte) {
+	binary.BigEndian.PutUint64(b[:], mix(s.seed^n))
+	binary.BigEndian.PutUint64(b[8:], mix(n+s.seed<<17))
 	return b
 }
 

@@ -383,6 +383,12 @@ func TestArmsAreMerged(t *testing.T) {
 	if other.Seed != 9 || other.Layers[0].Attempts != 5 || other.Layers[0].Timeout != 300*time.Millisecond || len(other.Layers) != 3 {
 		t.Errorf("other: seed %d, %+v", other.Seed, other.Layers[0])
 	}
+	for _, yes := range []string{"true", "True", "TRUE"} { // all that YAML takes for it
+		a, err := written(t, strings.Replace(small, "cancels: true", "cancels: "+yes, 1)).Arm("")
+		if err != nil || !a.Layers[1].Cancels {
+			t.Errorf("cancels: %s is read as false (%v)", yes, err)
+		}
+	}
 	if _, err := f.Arm("none"); err == nil || !strings.Contains(err.Error(), "plain, other") {
 		t.Errorf("an arm that there is not: %v", err)
 	}

@@ -14,31 +14,26 @@ const degraded = 203
 type layerState struct {
 	*Layer
 	workers, queue int
-	routeMost      int // workers that one route may hold
-	memory         int
+	routeMost      int   // workers that one route may hold
+	memory         int   // calls that are held at most
 	down           int64 // until when, after it ran out of memory
 	busy           int
 	byRoute        []int // of busy
-	waiting        waiting
-	queued         int // of waiting, those that are still wanted
-	held           int
-	timeouts       bool
-	errors         bool
-	refusals       bool
-	budgets        []budget // by target, or one for all
+	waiting        fifo[ref]
+	queued         int             // of waiting, those that are still wanted
+	repeats        [byLeaving]bool // after which failures
+	budgets        []budget        // by target, or one for all
 }
 
 func newLayer(l *Layer, s *Scenario) layerState {
 	st := layerState{Layer: l, workers: l.Workers.scaled(s.Scale), queue: l.Queue.scaled(s.Scale), byRoute: make([]int, len(s.Routes)),
-		memory: math.MaxInt, routeMost: math.MaxInt}
+		memory: l.Memory.scaled(s.Scale), routeMost: math.MaxInt}
 	if l.RouteShare > 0 {
 		st.routeMost = max(int(l.RouteShare*float64(st.workers)), 1)
 	}
-	if l.Memory.Calls > 0 {
-		st.memory = int(l.Memory.Calls / s.Scale)
+	for by, what := range [...]string{byTimeout: onTimeout, byError: onError, byRefusal: onRefused} {
+		st.repeats[by] = len(l.RetryOn) == 0 || slices.Contains(l.RetryOn, what)
 	}
-	on := func(what string) bool { return len(l.RetryOn) == 0 || slices.Contains(l.RetryOn, what) }
-	st.timeouts, st.errors, st.refusals = on(onTimeout), on(onError), on(onRefused)
 	if l.Budget != nil {
 		n := len(s.Targets)
 		if l.Budget.Per == "layer" {
@@ -69,13 +64,12 @@ func (m *model) arriveAtLayer(r ref, c *call) {
 		m.turnAway(r, c)
 		return
 	}
-	route := m.clients[m.questions[c.question].client].route
-	full := l.busy >= l.workers || l.byRoute[route] >= l.routeMost
-	if l.byRoute[route] >= l.routeMost || full && l.queued >= l.queue {
+	full := l.busy >= l.workers
+	if l.byRoute[m.routeOf(c)] >= l.routeMost || full && l.queued >= l.queue {
 		m.turnAway(r, c)
 		return
 	}
-	if l.held++; l.held > l.memory {
+	if l.busy+l.queued >= l.memory {
 		m.layerDies(l)
 		return
 	}
@@ -95,7 +89,7 @@ func (m *model) turnAway(r ref, c *call) { m.reply(r, c, 503, 0) }
 func (m *model) serve(r ref, c *call) {
 	l := m.layer(c)
 	l.busy++
-	l.byRoute[m.clients[m.questions[c.question].client].route]++
+	l.byRoute[m.routeOf(c)]++
 	c.state = inWork
 	if l.Deadlines && c.deadline > 0 && m.now >= c.deadline {
 		m.served(r, c, 504, 0)
@@ -188,8 +182,7 @@ func (m *model) failed(r ref, c *call, by failure, status int, retryAfter int32)
 	if b != nil {
 		b.ended(m.now, c.tries > 1, by)
 	}
-	wanted := by == byTimeout && l.timeouts || by == byError && l.errors || by == byRefusal && l.refusals
-	if !wanted || int(c.tries) >= l.Attempts || l.AttemptBudget == "decrement" && c.carried == 0 {
+	if !l.repeats[by] || int(c.tries) >= l.Attempts || l.AttemptBudget == "decrement" && c.carried == 0 {
 		m.served(r, c, status, retryAfter)
 		return
 	}
@@ -235,8 +228,7 @@ func (m *model) served(r ref, c *call, status int, retryAfter int32) {
 // letGo takes the worker from a call.
 func (m *model) letGo(l *layerState, c *call) {
 	l.busy--
-	l.byRoute[m.clients[m.questions[c.question].client].route]--
-	l.held--
+	l.byRoute[m.routeOf(c)]--
 }
 
 // serveNext gives free workers to those who wait. Whether their callers still do, a
@@ -250,11 +242,9 @@ func (m *model) serveNext(l *layerState) {
 		}
 		l.queued--
 		switch {
-		case l.byRoute[m.clients[m.questions[c.question].client].route] >= l.routeMost:
-			l.held--
+		case l.byRoute[m.routeOf(c)] >= l.routeMost:
 			m.turnAway(r, c)
 		case l.Deadlines && c.deadline > 0 && m.now >= c.deadline:
-			l.held--
 			m.reply(r, c, 504, 0)
 		default:
 			m.serve(r, c)
@@ -268,46 +258,42 @@ func (m *model) noticeAtLayer(r ref, c *call) {
 	switch c.state {
 	case inQueue:
 		l.queued--
-		l.held--
 		m.over(r)
 	case inWork, inWait:
-		if b := l.budget(m.route(c).target); b != nil {
-			if c.state == inWork {
-				b.ended(m.now, c.tries > 1, byLeaving)
-			} else {
-				b.returned()
-			}
-		}
-		if c.child != none {
-			m.abandon(c.child)
-		}
+		m.stop(l, c)
 		m.letGo(l, c)
 		m.over(r)
 		m.serveNext(l)
 	}
 }
 
+// stop ends what a layer does for a call, with an attempt under way or without.
+func (m *model) stop(l *layerState, c *call) {
+	if b := l.budget(m.route(c).target); b != nil {
+		switch c.state {
+		case inWork:
+			b.ended(m.now, c.tries > 1, byLeaving)
+		case inWait:
+			b.returned()
+		}
+	}
+	if c.child != none {
+		m.abandon(c.child)
+	}
+}
+
 // layerDies drops everything that a layer holds.
 func (m *model) layerDies(l *layerState) {
 	l.down = m.now + int64(l.Memory.Restart)
-	l.busy, l.queued, l.held = 0, 0, 0
+	l.busy, l.queued = 0, 0
 	clear(l.byRoute)
-	l.waiting = waiting{}
+	l.waiting = fifo[ref]{}
 	for i := range m.calls {
 		c := &m.calls[i]
 		if !c.live || m.atTarget(c) || m.layer(c) != l || c.state == travelling && c.start != m.now || c.state == answering {
 			continue
 		}
-		b := l.budget(m.route(c).target)
-		switch {
-		case c.state == inWork && b != nil:
-			b.ended(m.now, c.tries > 1, byLeaving)
-		case c.state == inWait && b != nil:
-			b.returned()
-		}
-		if c.child != none {
-			m.abandon(c.child)
-		}
+		m.stop(l, c)
 		m.reply(ref{int32(i), c.gen}, c, 502, 0)
 	}
 }

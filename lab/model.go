@@ -3,6 +3,7 @@ package lab
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -29,7 +30,6 @@ type model struct {
 
 	book book
 	log  *logbook
-	left int // events till the context is looked at
 }
 
 // routeState is a route with its nodes found.
@@ -110,17 +110,9 @@ func newModel(s *Scenario, log *logbook) *model {
 	for i := range s.Routes {
 		r := routeState{Route: &s.Routes[i]}
 		for _, name := range r.Through {
-			for j := range s.Layers {
-				if s.Layers[j].Name == name {
-					r.through = append(r.through, j)
-				}
-			}
+			r.through = append(r.through, slices.IndexFunc(s.Layers, func(l Layer) bool { return l.Name == name }))
 		}
-		for j := range s.Targets {
-			if s.Targets[j].Name == r.Target {
-				r.target = j
-			}
-		}
+		r.target = slices.IndexFunc(s.Targets, func(t Target) bool { return t.Name == r.Target })
 		r.peer = address(r.through[len(r.through)-1])
 		m.routes = append(m.routes, r)
 	}
@@ -147,9 +139,8 @@ func (m *model) play(stop func() error) error {
 	}
 	m.agenda.add(int64(time.Second), sampled, 0, 0)
 	last := int64(m.s.Lasts + m.s.Drain)
-	for {
-		if m.left--; m.left < 0 {
-			m.left = 1 << 16
+	for n := 0; ; n++ {
+		if n%(1<<16) == 0 {
 			if err := stop(); err != nil {
 				return err
 			}
@@ -182,8 +173,6 @@ func (m *model) happens(e *event) {
 		m.targets[e.who].change(m.now)
 		m.fill(&m.targets[e.who])
 		return
-	case restarted:
-		return // refuses until then by its own clock
 	case asksAgain:
 		m.asksMore(e.who, int32(e.gen))
 		return
@@ -207,9 +196,9 @@ func (m *model) happens(e *event) {
 	case refused:
 		m.refusedAt(r, c)
 	case sent:
-		m.sent(r, c)
+		m.conclude(r, c)
 	case answered:
-		m.answer(r, c.parent, c.question, c.left, int(c.status), c.retryIn)
+		m.answer(r, c, int(c.status), c.retryIn)
 	case impatient:
 		m.impatient(r, c)
 	}
@@ -217,19 +206,24 @@ func (m *model) happens(e *event) {
 
 // call makes a call to the node at a place of the question's route.
 func (m *model) call(of int32, parent ref, at int8, attempt uint8) (ref, *call) {
-	var i int32
-	if n := len(m.free); n > 0 {
-		i = m.free[n-1]
-		m.free = m.free[:n-1]
-	} else {
-		i = int32(len(m.calls))
-		m.calls = append(m.calls, call{gen: 0})
-	}
+	i := place(&m.calls, &m.free)
 	c := &m.calls[i]
 	*c = call{gen: c.gen + 1, question: of, parent: parent, child: none, at: at, attempt: attempt, carried: -1, live: true}
 	m.questions[of].calls++
-	r := ref{i, c.gen}
-	return r, c
+	return ref{i, c.gen}, c
+}
+
+// place finds room for one more: where one is no more, or else at the end, which may
+// move all others.
+func place[T any](all *[]T, unused *[]int32) int32 {
+	if n := len(*unused); n > 0 {
+		i := (*unused)[n-1]
+		*unused = (*unused)[:n-1]
+		return i
+	}
+	var one T
+	*all = append(*all, one)
+	return int32(len(*all) - 1)
 }
 
 // over ends a call: nobody works on it any more.
@@ -264,11 +258,12 @@ func (m *model) of(r ref) *call {
 	return &m.calls[r.call]
 }
 
-func (m *model) route(c *call) *routeState {
-	return &m.routes[m.clients[m.questions[c.question].client].route]
-}
+// routeOf numbers the route of a call.
+func (m *model) routeOf(c *call) int32 { return m.clients[m.questions[c.question].client].route }
 
-// target says whether a call is made to its route's target.
+func (m *model) route(c *call) *routeState { return &m.routes[m.routeOf(c)] }
+
+// atTarget says whether a call is made to its route's target.
 func (m *model) atTarget(c *call) bool { return int(c.at) == len(m.route(c).through) }
 
 func (m *model) layer(c *call) *layerState { return &m.layers[m.route(c).through[c.at]] }
@@ -313,9 +308,8 @@ func (m *model) notice(r ref, c *call) {
 
 // reply ends a call with an answer, which whoever made it has a moment later.
 func (m *model) reply(r ref, c *call, status int, retryAfter int32) {
-	parent, question := c.parent, c.question
 	if m.network == 0 || c.at == 0 {
-		m.answer(r, parent, question, c.left, status, retryAfter)
+		m.answer(r, c, status, retryAfter)
 		return
 	}
 	// The call stays until its answer is there, to carry it.
@@ -324,13 +318,14 @@ func (m *model) reply(r ref, c *call, status int, retryAfter int32) {
 }
 
 // answer is an answer with whoever made the call.
-func (m *model) answer(r, parent ref, question int32, left bool, status int, retryAfter int32) {
+func (m *model) answer(r ref, c *call, status int, retryAfter int32) {
+	parent, question, left := c.parent, c.question, c.left
 	m.over(r)
 	if left {
 		return
 	}
 	if parent.gen == 0 {
-		m.toAsker(r, question, status)
+		m.toAsker(question, status)
 		return
 	}
 	if p := m.of(parent); p != nil && p.child == r {

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -16,14 +17,9 @@ type clientState struct {
 }
 
 func (m *model) newClient(c *Client) clientState {
-	st := clientState{Client: c, until: m.end}
+	st := clientState{Client: c, until: m.end, route: int32(slices.IndexFunc(m.s.Routes, func(r Route) bool { return r.Name == c.Route }))}
 	if c.Until > 0 {
 		st.until = min(int64(c.Until), m.end)
-	}
-	for i := range m.routes {
-		if m.routes[i].Name == c.Route {
-			st.route = int32(i)
-		}
 	}
 	if c.Rate > 0 {
 		st.gap = float64(time.Second) / (c.Rate / m.s.Scale)
@@ -75,14 +71,7 @@ func (m *model) asksMore(i, refresh int32) {
 // after another goes on under its key.
 func (m *model) ask(i, refresh int32, after *question) {
 	c := &m.clients[i]
-	var n int32
-	if k := len(m.unused); k > 0 {
-		n = m.unused[k-1]
-		m.unused = m.unused[:k-1]
-	} else {
-		n = int32(len(m.questions))
-		m.questions = append(m.questions, question{})
-	}
+	n := place(&m.questions, &m.unused)
 	m.asked++
 	next := question{id: m.asked, key: m.asked, minted: m.now, asked: m.now, client: i, refresh: refresh, made: 1}
 	if after == nil {
@@ -111,7 +100,7 @@ func (m *model) ask(i, refresh int32, after *question) {
 }
 
 // toAsker is an answer with whoever asked.
-func (m *model) toAsker(_ ref, n int32, status int) {
+func (m *model) toAsker(n int32, status int) {
 	q := &m.questions[n]
 	q.deaf = true
 	m.book.outcome(m, q, status)

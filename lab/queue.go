@@ -25,7 +25,6 @@ const (
 	asksAgain             // and presses refresh
 	changes               // something about a target changes
 	sampled               // a second is over
-	restarted             // a node that ran out of memory is back
 	kindBits  = 4
 )
 
@@ -50,9 +49,8 @@ const lanes = 8
 
 // lane holds events in their order.
 type lane struct {
-	events []event
-	head   int
-	last   int64 // moment of the newest, once there was one
+	fifo[event]
+	last int64 // moment of the newest, once there was one
 }
 
 // add adds an event. It goes into the lane whose last event is the latest of those
@@ -64,7 +62,7 @@ func (a *agenda) add(at int64, k kind, who int32, gen uint32) {
 	for i := range a.lanes {
 		l := &a.lanes[i]
 		switch {
-		case l.head == len(l.events):
+		case l.len() == 0:
 			free = i
 		case l.last <= at && (best < 0 || l.last > a.lanes[best].last):
 			best = i
@@ -76,6 +74,7 @@ func (a *agenda) add(at int64, k kind, who int32, gen uint32) {
 	}
 	if best >= 0 {
 		a.lanes[best].push(e)
+		a.lanes[best].last = at
 		return
 	}
 	h := append(a.heap, e)
@@ -92,15 +91,6 @@ func (a *agenda) add(at int64, k kind, who int32, gen uint32) {
 	a.heap = h
 }
 
-func (l *lane) push(e event) {
-	if l.head > 1024 && l.head > len(l.events)/2 {
-		l.events = l.events[:copy(l.events, l.events[l.head:])]
-		l.head = 0
-	}
-	l.events = append(l.events, e)
-	l.last = e.at
-}
-
 // first finds where the next event stands: in a lane, or in the heap (-1).
 func (a *agenda) first() (e *event, lane int) {
 	lane = -1
@@ -109,8 +99,8 @@ func (a *agenda) first() (e *event, lane int) {
 	}
 	for i := range a.lanes {
 		l := &a.lanes[i]
-		if l.head < len(l.events) && (e == nil || l.events[l.head].before(e)) {
-			e, lane = &l.events[l.head], i
+		if l.len() > 0 && (e == nil || l.all[l.head].before(e)) {
+			e, lane = &l.all[l.head], i
 		}
 	}
 	return e, lane
@@ -122,15 +112,11 @@ func (a *agenda) next(last int64) (event, bool) {
 	if e == nil || e.at > last {
 		return event{}, false
 	}
+	if i >= 0 {
+		return a.lanes[i].pop(), true
+	}
 	first := *e
-	if i < 0 {
-		a.pop()
-		return first, true
-	}
-	l := &a.lanes[i]
-	if l.head++; l.head == len(l.events) {
-		l.events, l.head = l.events[:0], 0
-	}
+	a.pop()
 	return first, true
 }
 
@@ -164,33 +150,32 @@ func (a *agenda) pop() {
 	h[i] = e
 }
 
-// waiting is a queue of calls, first in, first out.
-type waiting struct {
-	calls []ref
-	head  int
-}
-
 // ref names a call. Once the call is over and its place taken, it names nobody.
 type ref struct {
 	call int32
 	gen  uint32
 }
 
-func (w *waiting) len() int { return len(w.calls) - w.head }
-
-func (w *waiting) push(r ref) {
-	if w.head > 1024 && w.head > len(w.calls)/2 {
-		w.calls = w.calls[:copy(w.calls, w.calls[w.head:])]
-		w.head = 0
-	}
-	w.calls = append(w.calls, r)
+// fifo is a queue, first in, first out.
+type fifo[T any] struct {
+	all  []T
+	head int
 }
 
-func (w *waiting) pop() ref {
-	r := w.calls[w.head]
-	w.head++
-	if w.head == len(w.calls) {
-		w.calls, w.head = w.calls[:0], 0
+func (f *fifo[T]) len() int { return len(f.all) - f.head }
+
+func (f *fifo[T]) push(x T) {
+	if f.head > 1024 && f.head > len(f.all)/2 {
+		f.all = f.all[:copy(f.all, f.all[f.head:])]
+		f.head = 0
 	}
-	return r
+	f.all = append(f.all, x)
+}
+
+func (f *fifo[T]) pop() T {
+	x := f.all[f.head]
+	if f.head++; f.head == len(f.all) {
+		f.all, f.head = f.all[:0], 0
+	}
+	return x
 }

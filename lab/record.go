@@ -52,9 +52,10 @@ var writers = map[string]func(b []byte, r *record) []byte{
 type logbook struct {
 	w    io.Writer
 	e    io.Writer // of events
-	last []byte
+	last []byte    // event
 	line func(b []byte, r *record) []byte
 	buf  []byte
+	r    record // that is written
 	n    uint64
 	err  error
 }
@@ -138,7 +139,8 @@ func (m *model) record(c *call, d departure) {
 	if m.log.w == nil {
 		return
 	}
-	r := record{fact: f, route: rt.Route, peer: rt.peer, item: q.item}
+	r := &m.log.r
+	*r = record{fact: f, route: rt.Route, peer: rt.peer, item: q.item}
 	if d != before && d != undelivered {
 		r.bytes = 100 + int(q.id%900)
 		if d == during {
@@ -157,7 +159,7 @@ func (m *model) record(c *call, d departure) {
 	default:
 		r.keyText = s.qk1(m.book.text[:0], c.key|1<<63, f.start, true)
 	}
-	m.log.write(&r)
+	m.log.write(r)
 }
 
 // address is that of a layer, as the target sees it.
@@ -269,10 +271,10 @@ func nginxLine(b []byte, r *record) []byte {
 	b = append(b, `,"request_uri":"`...)
 	b = r.path(b)
 	status, header := r.status, 0
-	completion, upstream := "OK", strconv.Itoa(int(r.status))
+	completion := "OK"
 	switch r.departure {
 	case before:
-		status, completion, upstream = 499, "", "-"
+		status, completion = 499, ""
 	case undelivered:
 		completion = ""
 	case during:
@@ -284,8 +286,13 @@ func nginxLine(b []byte, r *record) []byte {
 	b = number(b, `","bytes_sent":"`, int64(r.bytes+header))
 	b = number(b, `","body_bytes_sent":"`, int64(r.bytes))
 	b = text(b, `","request_completion":"`, completion)
-	b = text(b, `,"upstream_addr":"127.0.0.1:9000","upstream_status":"`, upstream)
-	b = append(b, `,"upstream_response_time":"`...)
+	b = append(b, `,"upstream_addr":"127.0.0.1:9000","upstream_status":"`...)
+	if r.departure == before {
+		b = append(b, '-')
+	} else {
+		b = strconv.AppendInt(b, int64(r.status), 10)
+	}
+	b = append(b, `","upstream_response_time":"`...)
 	b = seconds(b, r.end-r.start)
 	b = append(b, `","http_question_key":"`...)
 	b = append(b, r.keyText...)

@@ -1,6 +1,9 @@
 package lab
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Scenario is who asks, through whom, and what answers. Rates, people, workers,
 // slots and queues are given at full size; Scale says how many of them one in the
@@ -190,6 +193,14 @@ type Memory struct {
 	Restart time.Duration `yaml:"restart"`
 }
 
+// scaled is how many calls the node holds in the model.
+func (m Memory) scaled(scale float64) int {
+	if m.Calls == 0 {
+		return math.MaxInt
+	}
+	return int(m.Calls / scale)
+}
+
 // Route is an operation and the way to it.
 type Route struct {
 	Name    string
@@ -210,7 +221,7 @@ const Unbounded Limit = -1
 // scaled is the limit in the model.
 func (l Limit) scaled(scale float64) int {
 	if l == Unbounded {
-		return int(^uint(0) >> 1)
+		return math.MaxInt
 	}
 	return int(float64(l)/scale + 0.5)
 }

@@ -1,9 +1,6 @@
 package lab
 
-import (
-	"math"
-	"time"
-)
+import "time"
 
 // targetState is a target while it works.
 type targetState struct {
@@ -13,19 +10,15 @@ type targetState struct {
 	service      int64
 	slow         Slow
 	errors       float64
-	memory       int
+	memory       int // calls that are held at most
 	down         int64
 	busy, queued int
-	held         int
-	waiting      waiting
-	refusals     waiting // to be refused, once a slot is free to do so
+	waiting      fifo[ref]
+	refusals     fifo[ref] // to be refused, once a slot is free to do so
 }
 
 func newTarget(t *Target, s *Scenario) targetState {
-	st := targetState{Target: t, scale: s.Scale, queue: t.Queue.scaled(s.Scale), memory: math.MaxInt}
-	if t.Memory.Calls > 0 {
-		st.memory = int(t.Memory.Calls / s.Scale)
-	}
+	st := targetState{Target: t, scale: s.Scale, queue: t.Queue.scaled(s.Scale), memory: t.Memory.scaled(s.Scale)}
 	st.change(0)
 	return st
 }
@@ -62,7 +55,7 @@ func (m *model) arriveAtTarget(r ref, c *call) {
 		m.reply(r, c, 502, 0)
 		return
 	}
-	if t.held++; t.held > t.memory {
+	if t.busy+t.queued+t.refusals.len() >= t.memory {
 		m.targetDies(t)
 		return
 	}
@@ -77,7 +70,6 @@ func (m *model) arriveAtTarget(r ref, c *call) {
 		c.state = refusing
 		t.refusals.push(r)
 	default:
-		t.held--
 		m.refuse(r, c)
 	}
 }
@@ -93,7 +85,6 @@ func (m *model) refuse(r ref, c *call) {
 func (m *model) workOn(r ref, c *call) {
 	t := m.target(c)
 	if t.Deadlines && c.deadline > 0 && m.now >= c.deadline {
-		t.held--
 		c.status = 504
 		m.conclude(r, c)
 		return
@@ -117,7 +108,6 @@ func (m *model) workOn(r ref, c *call) {
 func (m *model) work(r ref, c *call) {
 	t := m.target(c)
 	t.busy--
-	t.held--
 	m.book.completed(m, c)
 	if q := &m.questions[c.question]; c.status < 400 {
 		if q.done && !t.Idempotent {
@@ -138,13 +128,9 @@ func (m *model) work(r ref, c *call) {
 func (m *model) refusedAt(r ref, c *call) {
 	t := m.target(c)
 	t.busy--
-	t.held--
 	m.refuse(r, c)
 	m.fill(t)
 }
-
-// sent is the end of an answer.
-func (m *model) sent(r ref, c *call) { m.conclude(r, c) }
 
 // conclude is the end of a call: its record is written, and its answer sent.
 func (m *model) conclude(r ref, c *call) {
@@ -207,11 +193,9 @@ func (m *model) noticeAtTarget(r ref, c *call) {
 	switch c.state {
 	case inQueue:
 		t.queued--
-		t.held--
 		m.over(r)
 	case inWork:
 		t.busy--
-		t.held--
 		m.over(r)
 		m.fill(t)
 	}
@@ -221,8 +205,8 @@ func (m *model) noticeAtTarget(r ref, c *call) {
 // does not log.
 func (m *model) targetDies(t *targetState) {
 	t.down = m.now + int64(t.Memory.Restart)
-	t.busy, t.queued, t.held = 0, 0, 0
-	t.waiting, t.refusals = waiting{}, waiting{}
+	t.busy, t.queued = 0, 0
+	t.waiting, t.refusals = fifo[ref]{}, fifo[ref]{}
 	for i := range m.calls {
 		c := &m.calls[i]
 		if !c.live || !m.atTarget(c) || m.target(c) != t || c.state == travelling && c.start != m.now || c.state == answering {

@@ -9,7 +9,6 @@ import (
 
 func (l *Layer) defaults() {
 	l.Workers, l.Attempts = Unbounded, 1
-	l.RetryOn = nil
 	l.Key, l.AttemptBudget = "forward", "drop"
 }
 
@@ -33,11 +32,8 @@ const (
 	onRefused = "refused" // 429 and 503
 )
 
-// smallest is the least that a limit may be in the model. Below that the model is
-// of something else.
-const smallest = 1
-
-// validate reports what is wrong with values that could be read, each by its path.
+// validate reports what is wrong with values that could be read, each by its path,
+// and reads when the scenario begins.
 func (s *Scenario) validate(fault func(path, format string, args ...any)) {
 	choice := func(path, got string, of ...string) {
 		if !slices.Contains(of, got) {
@@ -49,9 +45,10 @@ func (s *Scenario) validate(fault func(path, format string, args ...any)) {
 			fault(path, "%v is no share: 0 to 1", v)
 		}
 	}
-	limit := func(path string, l Limit) {
-		if l > 0 && float64(l)/s.Scale < smallest {
-			fault(path, "%v at a scale of %v is less than one: take a smaller scale", float64(l), s.Scale)
+	// With less than one of something the model is of something else.
+	enough := func(path string, n float64) {
+		if n > 0 && n/s.Scale < 1 {
+			fault(path, "%v at a scale of %v is less than one: take a smaller scale", n, s.Scale)
 		}
 	}
 	if s.Name == "" {
@@ -89,8 +86,10 @@ func (s *Scenario) validate(fault func(path, format string, args ...any)) {
 	}
 	for _, c := range s.Clients {
 		at := "clients/" + c.Name + "/"
-		if !slices.ContainsFunc(s.Routes, func(r Route) bool { return r.Name == c.Route }) {
+		if i := slices.IndexFunc(s.Routes, func(r Route) bool { return r.Name == c.Route }); i < 0 {
 			fault(at+"route", "no route is named %q", c.Route)
+		} else if items := s.Routes[i].Items; c.Calls > items {
+			fault(at+"calls", "%d of %d items: an item that is asked for twice under one key is a repeat", c.Calls, items)
 		}
 		choice(at+"key", c.Key, "qk1", "x-request-id", "none")
 		choice(at+"spacing", c.Spacing, "even", "random")
@@ -98,9 +97,7 @@ func (s *Scenario) validate(fault func(path, format string, args ...any)) {
 		if (c.Rate > 0) == (c.People > 0) {
 			fault(at+"rate", "exactly one of rate and people is wanted")
 		}
-		if c.People > 0 && c.People/s.Scale < smallest {
-			fault(at+"people", "%v at a scale of %v is less than one: take a smaller scale", c.People, s.Scale)
-		}
+		enough(at+"people", c.People)
 		if c.People > 0 && c.Think < time.Millisecond {
 			fault(at+"think", "%v is no time to think: people need 1ms at least", c.Think)
 		}
@@ -115,19 +112,14 @@ func (s *Scenario) validate(fault func(path, format string, args ...any)) {
 				fault(at+"deadline", "%v, and %s has another, %v: an originator has one", c.Deadline, o.Name, o.Deadline)
 			}
 		}
-		for i := range s.Routes {
-			if r := &s.Routes[i]; r.Name == c.Route && c.Calls > r.Items {
-				fault(at+"calls", "%d of %d items: an item that is asked for twice under one key is a repeat", c.Calls, r.Items)
-			}
-		}
 		if c.AttemptBudget > 1000 {
 			fault(at+"attempt_budget", "%d is more than any request survives", c.AttemptBudget)
 		}
 	}
 	for _, l := range s.Layers {
 		at := "layers/" + l.Name + "/"
-		limit(at+"workers", l.Workers)
-		limit(at+"queue", l.Queue)
+		enough(at+"workers", float64(l.Workers))
+		enough(at+"queue", float64(l.Queue))
 		if l.Workers == 0 {
 			fault(at+"workers", "0 serve nobody: leave it out if there is no limit")
 		}
@@ -149,7 +141,7 @@ func (s *Scenario) validate(fault func(path, format string, args ...any)) {
 		}
 		choice(at+"key", l.Key, "forward", "drop", "remint")
 		choice(at+"attempt_budget", l.AttemptBudget, "decrement", "forward", "drop")
-		s.validateMemory(at, l.Memory, fault)
+		enough(at+"memory/calls", l.Memory.Calls)
 		if b := l.Budget; b != nil {
 			at += "budget/"
 			choice(at+"model", b.Model, "ratio", "concurrency", "rate", "tokens")
@@ -165,8 +157,8 @@ func (s *Scenario) validate(fault func(path, format string, args ...any)) {
 	}
 	for _, t := range s.Targets {
 		at := "targets/" + t.Name + "/"
-		limit(at+"slots", t.Slots)
-		limit(at+"queue", t.Queue)
+		enough(at+"slots", float64(t.Slots))
+		enough(at+"queue", float64(t.Queue))
 		if t.Slots == 0 {
 			fault(at+"slots", "0 answer nobody: leave it out if there is no limit")
 		}
@@ -181,12 +173,14 @@ func (s *Scenario) validate(fault func(path, format string, args ...any)) {
 			fault(at+"refusal/costs", "unbounded slots refuse nobody: give slots")
 		}
 		for _, c := range t.Changes {
-			share(at+"changes", deref(c.Errors))
+			if c.Errors != nil {
+				share(at+"changes", *c.Errors)
+			}
 			if c.Slots != nil {
-				limit(at+"changes", *c.Slots)
+				enough(at+"changes", float64(*c.Slots))
 			}
 		}
-		s.validateMemory(at, t.Memory, fault)
+		enough(at+"memory/calls", t.Memory.Calls)
 	}
 	if len(s.Routes) > math.MaxInt8 || len(s.Layers) > math.MaxInt8 || len(s.Targets) > math.MaxInt8 {
 		fault("routes", "more than %d of a kind", math.MaxInt8)
@@ -222,12 +216,6 @@ func (s *Scenario) validate(fault func(path, format string, args ...any)) {
 	}
 }
 
-func (s *Scenario) validateMemory(at string, m Memory, fault func(path, format string, args ...any)) {
-	if m.Calls > 0 && m.Calls/s.Scale < smallest {
-		fault(at+"memory/calls", "%v at a scale of %v is less than one: take a smaller scale", m.Calls, s.Scale)
-	}
-}
-
 func (c *Client) originator() string {
 	if c.Originator != "" {
 		return c.Originator
@@ -238,13 +226,6 @@ func (c *Client) originator() string {
 // validName is the rule of originators' ids.
 func validName(name string) bool {
 	return name != "" && len(name) <= 32 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
-}
-
-func deref[T any](p *T) (v T) {
-	if p != nil {
-		v = *p
-	}
-	return v
 }
 
 // mostTime is how long a scenario may take, with a minute besides: the auditor's

@@ -31,7 +31,7 @@ that list prints, or a scenario file of your own.
 run writes into a folder what one arm makes: the target's access log, the
 configuration to audit it with, the truth (truth.json), what those who asked note of
 each question (events.jsonl), the audit of the log (report.json), and a chart
-(chart.svg). It compares the two, count by count. compare plays all arms, and
+(chart.svg). It compares audit and truth, count by count. compare plays all arms, and
 prints them side by side.
 
 The exit status is 0 when the audit equals the truth, 1 when it does not or could
@@ -134,30 +134,48 @@ func labList(p *program, args []string) (int, error) {
 	return exitOK, nil
 }
 
-func labRun(ctx context.Context, p *program, args []string) (int, error) {
-	f := flag.NewFlagSet("lab run", flag.ContinueOnError)
+// labFlags are what run and compare are called with: the flags that both have, and
+// one scenario.
+type labFlags struct {
+	*flag.FlagSet
+	word   string
+	format *string
+}
+
+func newLabFlags(word string) labFlags {
+	f := flag.NewFlagSet("lab "+word, flag.ContinueOnError)
 	f.Usage = func() {
 		fmt.Fprint(f.Output(), labHelp)
-		fmt.Fprint(f.Output(), "\nFlags of run:\n")
+		fmt.Fprintf(f.Output(), "\nFlags of %s:\n", word)
 		f.PrintDefaults()
 	}
-	arm := f.String("arm", "", "play the `ARM` of that name (default: the first)")
-	out := f.String("out", "", "write into this `FOLDER` (default: lab-NAME-ARM)")
-	format := f.String("format", "json", "write the log in `FORMAT`: "+strings.Join(lab.Formats(), ", "))
-	seed := f.Uint64("seed", 0, "play with this `SEED` (default: the scenario's)")
-	names, err := parse(p, f, args)
+	return labFlags{f, word, f.String("format", "json", "write logs in `FORMAT`: "+strings.Join(lab.Formats(), ", "))}
+}
+
+// scenario reads the flags, and the scenario that is named.
+func (f labFlags) scenario(p *program, args []string) (*lab.File, int, error) {
+	names, err := parse(p, f.FlagSet, args)
 	if err != nil {
-		return exitUsage, err
+		return nil, exitUsage, err
 	}
 	if len(names) != 1 {
-		return exitUsage, fmt.Errorf("run takes the name of one scenario: %s", strings.Join(labNames(), ", "))
+		return nil, exitUsage, fmt.Errorf("%s takes the name of one scenario: %s", f.word, strings.Join(labNames(), ", "))
 	}
-	if !slices.Contains(lab.Formats(), *format) {
-		return exitUsage, fmt.Errorf("--format %q is not written here: %s", *format, strings.Join(lab.Formats(), ", "))
+	if !slices.Contains(lab.Formats(), *f.format) {
+		return nil, exitUsage, fmt.Errorf("--format %q is not written here: %s", *f.format, strings.Join(lab.Formats(), ", "))
 	}
 	s, err := labScenario(names[0])
+	return s, exitFailed, err
+}
+
+func labRun(ctx context.Context, p *program, args []string) (int, error) {
+	f := newLabFlags("run")
+	arm := f.String("arm", "", "play the `ARM` of that name (default: the first)")
+	out := f.String("out", "", "write into this `FOLDER` (default: lab-NAME-ARM)")
+	seed := f.Uint64("seed", 0, "play with this `SEED` (default: the scenario's)")
+	s, status, err := f.scenario(p, args)
 	if err != nil {
-		return exitFailed, err
+		return status, err
 	}
 	a, err := s.Arm(*arm)
 	if err != nil {
@@ -172,7 +190,7 @@ func labRun(ctx context.Context, p *program, args []string) (int, error) {
 	if dir == "" {
 		dir = "lab-" + s.Name + "-" + a.Name
 	}
-	r, err := playArm(ctx, p, &a, *format, dir)
+	r, err := playArm(ctx, p, &a, *f.format, dir)
 	if err != nil {
 		return exitFailed, fmt.Errorf("%w; what is in %s is not whole", err, dir)
 	}
@@ -183,31 +201,15 @@ func labRun(ctx context.Context, p *program, args []string) (int, error) {
 }
 
 func labCompare(ctx context.Context, p *program, args []string) (int, error) {
-	f := flag.NewFlagSet("lab compare", flag.ContinueOnError)
-	f.Usage = func() {
-		fmt.Fprint(f.Output(), labHelp)
-		fmt.Fprint(f.Output(), "\nFlags of compare:\n")
-		f.PrintDefaults()
-	}
+	f := newLabFlags("compare")
 	arms := f.String("arms", "", "play only these `ARMS`, with commas between (default: all)")
-	format := f.String("format", "json", "write the logs in `FORMAT`: "+strings.Join(lab.Formats(), ", "))
-	names, err := parse(p, f, args)
+	s, status, err := f.scenario(p, args)
 	if err != nil {
-		return exitUsage, err
+		return status, err
 	}
-	if len(names) != 1 {
-		return exitUsage, fmt.Errorf("compare takes the name of one scenario: %s", strings.Join(labNames(), ", "))
-	}
-	if !slices.Contains(lab.Formats(), *format) {
-		return exitUsage, fmt.Errorf("--format %q is not written here: %s", *format, strings.Join(lab.Formats(), ", "))
-	}
-	s, err := labScenario(names[0])
-	if err != nil {
-		return exitFailed, err
-	}
-	var play []lab.Arm
-	switch {
-	case *arms != "":
+	play := s.Arms
+	if *arms != "" {
+		play = nil
 		for name := range strings.SplitSeq(*arms, ",") {
 			a, err := s.Arm(strings.TrimSpace(name))
 			if err != nil {
@@ -215,11 +217,6 @@ func labCompare(ctx context.Context, p *program, args []string) (int, error) {
 			}
 			play = append(play, a)
 		}
-	case len(s.Arms) > 0:
-		play = s.Arms
-	default:
-		a, _ := s.Arm("")
-		play = append(play, a)
 	}
 	dir, err := os.MkdirTemp("", "auditor-lab-")
 	if err != nil {
@@ -228,7 +225,7 @@ func labCompare(ctx context.Context, p *program, args []string) (int, error) {
 	defer os.RemoveAll(dir)
 	var results []*labResult
 	for i := range play {
-		r, err := playArm(ctx, p, &play[i], *format, dir)
+		r, err := playArm(ctx, p, &play[i], *f.format, dir)
 		if err != nil {
 			return exitFailed, err
 		}
@@ -351,20 +348,12 @@ func auditLab(ctx context.Context, p *program, configFile string) (*aggregate.Re
 }
 
 func writeJSON(name string, v any) error {
-	f, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	if err := encodeJSON(f, v); err != nil {
-		f.Close()
-		return err
-	}
-	return f.Close()
-}
-
-func encodeJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", " ")
-	return e.Encode(v)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	return os.WriteFile(name, b.Bytes(), 0o644)
 }

@@ -34,10 +34,6 @@ func TestLabTruth(t *testing.T) {
 			t.Fatal(err)
 		}
 		arms := f.Arms
-		if len(arms) == 0 {
-			a, _ := f.Arm("")
-			arms = []lab.Arm{a}
-		}
 		if raced {
 			arms = arms[:1] // the model is one goroutine, and replays are raced elsewhere
 		}
@@ -209,12 +205,26 @@ func TestLabSeesChangedLogs(t *testing.T) {
 	}
 }
 
-// What docs/lab.md says that the audit of nine arrivals for one question shows.
-func TestLabNineForOne(t *testing.T) {
-	f, err := labScenario("nine-for-one")
+// audited is an arm of a shipped scenario, played and audited.
+func audited(t *testing.T, scenario, arm string) *labResult {
+	t.Helper()
+	f, err := labScenario(scenario)
 	if err != nil {
 		t.Fatal(err)
 	}
+	a, err := f.Arm(arm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := playArm(t.Context(), labProgram(), &a, "json", t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// What docs/lab.md says that the audit of nine arrivals for one question shows.
+func TestLabNineForOne(t *testing.T) {
 	for arm, want := range map[string]string{
 		"forwarded":         "amplification 9, coverage 1, verified 9000, adjacent 1, above 9, strict 9 to 9",
 		"claimed":           "amplification 9, coverage 1, verified 0, adjacent 1, above 9, strict 1 to unbounded",
@@ -222,14 +232,7 @@ func TestLabNineForOne(t *testing.T) {
 		"re-minted-claimed": "amplification 1, coverage 1, verified 0, adjacent 1, above 1, strict 1 to unbounded",
 		"dropped":           "amplification null, coverage 0, verified 0, adjacent 1, above null, strict 1 to unbounded",
 	} {
-		a, err := f.Arm(arm)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := playArm(t.Context(), labProgram(), &a, "json", t.TempDir())
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := audited(t, "nine-for-one", arm)
 		m := &r.report.Total
 		figure := func(v json.Marshaler) string {
 			text, err := v.MarshalJSON()
@@ -248,19 +251,7 @@ func TestLabNineForOne(t *testing.T) {
 
 // A model that calls a tool for ten items under one key is fan-out in the audit.
 func TestLabFanOut(t *testing.T) {
-	f, err := labScenario("billing")
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := f.Arm("tool-calls")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := playArm(t.Context(), labProgram(), &a, "json", t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := &r.report.Total
+	m := &audited(t, "billing", "tool-calls").report.Total
 	if x, _ := m.Amplification.Value(); m.FanOut.Max == nil || *m.FanOut.Max != 10 || *m.FanOut.P50 != 10 || x != 1 {
 		t.Errorf("fan-out %v, amplification %v; want 10 and 1", m.FanOut, x)
 	}

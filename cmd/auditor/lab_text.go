@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
-	"strings"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/targetside/auditor/lab"
@@ -15,7 +15,7 @@ func writeArms(w io.Writer, s *lab.File, results []*labResult) {
 	rows := [][]string{{"arm", "asked", "arrivals", "questions", "per question", "most", "dead", "audit"}}
 	for _, r := range results {
 		t := r.truth.Total
-		most := "–"
+		most := unknown
 		if t.PerQuestion.Max != nil {
 			most = fmt.Sprint(*t.PerQuestion.Max)
 		}
@@ -24,7 +24,7 @@ func writeArms(w io.Writer, s *lab.File, results []*labResult) {
 			audit = fmt.Sprintf("≠ truth (%d)", len(r.wrong))
 		}
 		rows = append(rows, []string{r.arm.Name, fmt.Sprint(r.truth.Asked), fmt.Sprint(t.Arrivals), fmt.Sprint(t.Questions),
-			fmt.Sprintf("%.2f", t.Amplification()), most, percentage(t.DeadShare()), audit})
+			of(t.Attributable, t.Questions, hundredths), most, of(t.Dead(), t.Responses.Answers, percent), audit})
 	}
 	fmt.Fprintln(w)
 	writeRows(w, rows)
@@ -38,19 +38,12 @@ func writeArms(w io.Writer, s *lab.File, results []*labResult) {
 					if p.Phase != phase || x.Asked+x.Arrivals == 0 {
 						continue
 					}
-					nobody, oldest := 0.0, "–"
-					if x.Completed > 0 {
-						nobody = float64(x.ForNobody) / float64(x.Completed)
-					}
+					oldest := unknown
 					if x.ForNobody > 0 {
 						oldest = fmt.Sprintf("%.1f s", x.Oldest)
 					}
-					refused := 0.0
-					if x.Arrivals > 0 {
-						refused = float64(x.Refused) / float64(x.Arrivals)
-					}
-					rows = append(rows, []string{r.arm.Name, rate(x.Asking), rate(x.Load), fmt.Sprintf("%.2f", x.PerQuestion),
-						percentage(x.Success), rate(x.UsefulRate), percentage(nobody), percentage(refused), oldest})
+					rows = append(rows, []string{r.arm.Name, rate(x.Asking), rate(x.Load), of(x.Arrivals, x.Asked, hundredths), of(x.Answered, x.Asked, percent),
+						rate(x.UsefulRate), of(x.ForNobody, x.Completed, percent), of(x.Refused, x.Arrivals, percent), oldest})
 				}
 			}
 			if len(rows) == 1 {
@@ -66,11 +59,9 @@ func writeArms(w io.Writer, s *lab.File, results []*labResult) {
 // phasesOf lists the phases of all arms, in order.
 func phasesOf(results []*labResult) []string {
 	var names []string
-	seen := map[string]bool{}
 	for _, r := range results {
 		for _, p := range r.truth.Phases {
-			if !seen[p.Phase] {
-				seen[p.Phase] = true
+			if !slices.Contains(names, p.Phase) {
 				names = append(names, p.Phase)
 			}
 		}
@@ -85,7 +76,7 @@ func rate(v float64) string {
 	return fmt.Sprintf("%.0f", v)
 }
 
-func percentage(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
+func hundredths(v float64) string { return fmt.Sprintf("%.2f", v) }
 
 // writeRows prints a table: its first column to the left, the others to the right.
 func writeRows(w io.Writer, rows [][]string) {
@@ -96,16 +87,10 @@ func writeRows(w io.Writer, rows [][]string) {
 		}
 	}
 	for _, r := range rows {
-		var line strings.Builder
-		for i, c := range r {
-			pad := strings.Repeat(" ", width[i]-utf8.RuneCountInString(c))
-			switch i {
-			case 0:
-				line.WriteString(c + pad)
-			default:
-				line.WriteString("  " + pad + c)
-			}
+		line := fmt.Sprintf("%-*s", width[0], r[0])
+		for i, c := range r[1:] {
+			line += fmt.Sprintf("  %*s", width[i+1], c)
 		}
-		fmt.Fprintln(w, strings.TrimRight(line.String(), " "))
+		fmt.Fprintln(w, line)
 	}
 }
