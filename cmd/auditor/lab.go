@@ -43,31 +43,6 @@ func labCommand(ctx context.Context, p *program, args []string) (int, error) {
 		fmt.Fprint(p.stderr, labHelp)
 		return exitUsage, nil
 	}
-	out := &checkedWriter{w: p.stdout}
-	checked := *p
-	checked.stdout = out
-	status, err := labDo(ctx, &checked, args)
-	if err == nil && out.err != nil {
-		return exitFailed, fmt.Errorf("write: %w", out.err)
-	}
-	return status, err
-}
-
-// checkedWriter remembers the first error of writing.
-type checkedWriter struct {
-	w   io.Writer
-	err error
-}
-
-func (c *checkedWriter) Write(b []byte) (int, error) {
-	n, err := c.w.Write(b)
-	if c.err == nil {
-		c.err = err
-	}
-	return n, err
-}
-
-func labDo(ctx context.Context, p *program, args []string) (int, error) {
 	switch args[0] {
 	case "list":
 		return labList(p, args[1:])

@@ -136,7 +136,13 @@ func run(ctx context.Context, p *program, args []string) int {
 		if c.name != args[0] {
 			continue
 		}
-		code, err := c.run(ctx, p, args[1:])
+		out := &checkedWriter{w: p.stdout}
+		checked := *p
+		checked.stdout = out
+		code, err := c.run(ctx, &checked, args[1:])
+		if err == nil && out.err != nil && c.grace == 0 { // what others than daemons are run for is lost
+			code, err = exitFailed, fmt.Errorf("write: %w", out.err)
+		}
 		switch {
 		case errors.Is(err, flag.ErrHelp):
 			return exitOK
@@ -153,6 +159,20 @@ func run(ctx context.Context, p *program, args []string) int {
 	fmt.Fprintf(p.stderr, "auditor: unknown command %q\n\n", args[0])
 	usage(p.stderr)
 	return exitUsage
+}
+
+// checkedWriter remembers the first error of writing.
+type checkedWriter struct {
+	w   io.Writer
+	err error
+}
+
+func (c *checkedWriter) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	if err != nil && c.err == nil {
+		c.err = err
+	}
+	return n, err
 }
 
 func usage(w io.Writer) {
