@@ -68,10 +68,16 @@ const benchBase = 1_795_000_000 / 3600 * 3600
 // BenchmarkWrite writes a tick each time, roll-ups included: one of ten seconds
 // every tenth, one of a minute every sixtieth.
 func BenchmarkWrite(b *testing.B) {
-	s := benchStore(b)
+	benchWrite(b, benchStore(b), func() {})
+}
+
+// benchWrite writes ticks to a store, and returns how many rows that were. It says when
+// it begins with it.
+func benchWrite(b *testing.B, s store.Store, begins func()) (n int) {
 	rows := wide(benchBase, 500)
 	b.ReportAllocs()
-	at, n := int64(benchBase), 0
+	at := int64(benchBase)
+	begins()
 	for b.Loop() {
 		if err := s.Write(b.Context(), &store.Write{Scope: "s", Rules: 1, Rows: shifted(rows, at), Closed: at}); err != nil {
 			b.Fatal(err)
@@ -80,6 +86,7 @@ func BenchmarkWrite(b *testing.B) {
 		n += len(rows)
 	}
 	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "rows/s")
+	return n
 }
 
 // BenchmarkHour writes an hour of one tick a minute with 5,000 series, and says how

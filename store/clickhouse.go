@@ -108,9 +108,8 @@ func connectClickHouse(at ClickHouse, database string) (*clickhouse, error) {
 // settings are those of every query. An insert is acknowledged when it is stored, and
 // stored though an equal one was before: what came in between may have replaced that.
 // A text that is asked for may be longer than queries are by default, and a block
-// larger. In a cluster an
-// insert is acknowledged by most replicas, and whoever reads sees all that
-// was.
+// larger. In a cluster an insert is acknowledged by most replicas, and whoever reads
+// sees all that was.
 func (at *ClickHouse) settings() ch.Settings {
 	s := ch.Settings{"async_insert": 0, "insert_deduplicate": 0, "max_query_size": 16 << 20, "max_insert_block_size": 1 << 24}
 	if at.Cluster != "" {

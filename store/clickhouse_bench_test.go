@@ -10,19 +10,6 @@ import (
 	"github.com/targetside/auditor/store/clickhousetest"
 )
 
-func benchClickHouse(b *testing.B) (store.Store, *clickhousetest.Server) {
-	server := clickhousetest.Start(b)
-	if err := store.MigrateClickHouse(b.Context(), clickhouseAt(server), nil); err != nil {
-		b.Fatal(err)
-	}
-	s, err := store.OpenClickHouse(b.Context(), clickhouseAt(server))
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = s.Close() })
-	return s, server
-}
-
 // BenchmarkClickHouseEncode makes a native block of a tick's rows as the store does,
 // and row by row as the client's plain batch does.
 func BenchmarkClickHouseEncode(b *testing.B) {
@@ -45,18 +32,8 @@ func BenchmarkClickHouseEncode(b *testing.B) {
 // BenchmarkClickHouseWrite is BenchmarkWrite with the engine in the same process: its
 // work, and that of the server before it, is part of the processor time.
 func BenchmarkClickHouseWrite(b *testing.B) {
-	s, _ := benchClickHouse(b)
-	rows := wide(benchBase, 500)
-	b.ReportAllocs()
-	at, n, before := int64(benchBase), 0, processor(b)
-	for b.Loop() {
-		if err := s.Write(b.Context(), &store.Write{Scope: "s", Rules: 1, Rows: shifted(rows, at), Closed: at}); err != nil {
-			b.Fatal(err)
-		}
-		at++
-		n += len(rows)
-	}
-	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "rows/s")
+	s, before := openClickHouse(b, clickhousetest.Start(b)), time.Duration(0)
+	n := benchWrite(b, s, func() { before = processor(b) })
 	b.ReportMetric(float64((processor(b)-before).Microseconds())/float64(n), "cpu-µs/row")
 }
 
@@ -74,7 +51,8 @@ func processor(b *testing.B) time.Duration {
 func BenchmarkClickHouseQueries(b *testing.B) {
 	for _, questions := range []int{100_000, 1_000_000, 10_000_000} {
 		b.Run(fmt.Sprint(questions), func(b *testing.B) {
-			s, server := benchClickHouse(b)
+			server := clickhousetest.Start(b)
+			s := openClickHouse(b, server)
 			const day = 24 * 3600
 			for from := 0; from < questions; from += 1_000_000 {
 				server.Exec(b, fmt.Sprintf(`INSERT INTO %s.facts (kind, at, scope, dependency, route, key_hash, lot, last, arrivals, originator, first, peers, minor)

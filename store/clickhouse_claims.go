@@ -158,8 +158,8 @@ func (c *clickhouse) hold(ctx context.Context, scope string) (s *state, number i
 		if try == claimTries {
 			return nil, 0, ErrTakenOver
 		}
-		if m != nil && len(m.tokens) > 1 { // all who claimed it give way, for different times
-			if err := pause(ctx, time.Duration(1+rand.IntN(50<<min(try, 4)))*time.Millisecond); err != nil {
+		if m != nil && len(m.tokens) > 1 { // all who claimed it give way
+			if err := giveWay(ctx, try); err != nil {
 				return nil, 0, err
 			}
 		}
@@ -193,9 +193,11 @@ func (c *clickhouse) holds(ctx context.Context, scope string, number int64) erro
 	return nil
 }
 
-func pause(ctx context.Context, d time.Duration) error {
+// giveWay waits for a time that others who were too early do not wait too, and longer
+// the more often one was.
+func giveWay(ctx context.Context, try int) error {
 	select {
-	case <-time.After(d):
+	case <-time.After(time.Duration(1+rand.IntN(50<<min(try, 4))) * time.Millisecond):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -226,7 +228,7 @@ func (c *clickhouse) takeRules(ctx context.Context, scope string) (uint32, error
 			next = max(next, e.rules)
 		}
 		var taken uint32
-		err = c.query(ctx, "SELECT max(rules) FROM takings WHERE "+where, []any{&taken}, func() error { return nil })
+		err = c.one(ctx, "SELECT max(rules) FROM takings WHERE "+where, &taken)
 		if err != nil {
 			return 0, err
 		}
@@ -235,14 +237,14 @@ func (c *clickhouse) takeRules(ctx context.Context, scope string) (uint32, error
 			return 0, err
 		}
 		var asked uint64
-		err = c.query(ctx, fmt.Sprintf("SELECT count() FROM takings WHERE %s AND rules = %d", where, next), []any{&asked}, func() error { return nil })
+		err = c.one(ctx, fmt.Sprintf("SELECT count() FROM takings WHERE %s AND rules = %d", where, next), &asked)
 		if err != nil {
 			return 0, err
 		}
 		if asked == 1 {
 			return next, nil
 		}
-		if err := pause(ctx, time.Duration(1+rand.IntN(50<<min(try, 4)))*time.Millisecond); err != nil {
+		if err := giveWay(ctx, try); err != nil {
 			return 0, err
 		}
 	}

@@ -55,25 +55,21 @@ var clickhouseRemedies = map[error]string{
 // ClickHouse may hold parts of a query, and these the names of routes and callers, but
 // neither keys nor the password.
 func (c *clickhouse) explain(doing string, err error) error {
-	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, errClosed) {
-		return wrapNot(doing, c, err)
-	}
-	what := meaning(err)
-	switch remedy := clickhouseRemedies[what]; {
-	case what == nil:
-		return wrapNot(doing, c, err)
-	case errors.Is(err, what):
-		return fmt.Errorf("store: %s %s: %w: %s", doing, c, err, remedy)
-	default:
-		return fmt.Errorf("store: %s %s: it %w: %s (%w)", doing, c, what, remedy, short(err))
-	}
-}
-
-func wrapNot(doing string, c *clickhouse, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("store: %s %s: %w", doing, c, err)
+	var what error
+	if !errors.Is(err, context.Canceled) && !errors.Is(err, errClosed) {
+		what = meaning(err)
+	}
+	switch remedy := clickhouseRemedies[what]; {
+	case what == nil:
+		return fmt.Errorf("store: %s %s: %w", doing, c, err)
+	case errors.Is(err, what):
+		return fmt.Errorf("store: %s %s: %w: %s", doing, c, err, remedy)
+	default:
+		return fmt.Errorf("store: %s %s: it %w: %s (%w)", doing, c, what, remedy, shortened{err})
+	}
 }
 
 // String names the database.
@@ -108,13 +104,11 @@ const maxErrorText = 300
 type shortened struct{ error }
 
 func (s shortened) Error() string {
-	if text := s.error.Error(); len(text) > maxErrorText {
-		return text[:maxErrorText] + "…"
-	} else {
-		return text
+	text := s.error.Error()
+	if len(text) > maxErrorText {
+		text = text[:maxErrorText] + "…"
 	}
+	return text
 }
 
 func (s shortened) Unwrap() error { return s.error }
-
-func short(err error) error { return shortened{err} }

@@ -97,7 +97,7 @@ func (c *clickhouse) delete(ctx context.Context, k *known) error {
 		where := "(" + strings.Join(dead[:n], ") OR (") + ")"
 		dead = dead[n:]
 		var rows uint64
-		if err := c.query(ctx, "SELECT count() FROM facts WHERE "+where, []any{&rows}, func() error { return nil }); err != nil {
+		if err := c.one(ctx, "SELECT count() FROM facts WHERE "+where, &rows); err != nil {
 			return err
 		}
 		if rows == 0 {

@@ -175,6 +175,11 @@ func (c *clickhouse) query(ctx context.Context, text string, into []any, each fu
 	return rows.Err()
 }
 
+// one puts the row of a query that has one at most into variables.
+func (c *clickhouse) one(ctx context.Context, text string, into ...any) error {
+	return c.query(ctx, text, into, func() error { return nil })
+}
+
 // literal is a text in SQL, whatever bytes are in it.
 func literal(s string) string {
 	for i := range len(s) {

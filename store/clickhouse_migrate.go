@@ -30,7 +30,7 @@ func ClickHouseSteps(ctx context.Context, at ClickHouse) ([]MigrationStep, error
 	defer c.conn.Close()
 	steps, err := c.steps(ctx)
 	if meaning(err) == ErrNoDatabase {
-		steps, err = c.known(0)
+		steps, err = c.ownSteps(0)
 	}
 	return steps, c.explain("read", err)
 }
@@ -73,8 +73,8 @@ func identifier(name string) string {
 	return "`" + strings.NewReplacer(`\`, `\\`, "`", "\\`").Replace(name) + "`"
 }
 
-// known are the steps of this program, of which the first some were run.
-func (c *clickhouse) known(done int) ([]MigrationStep, error) {
+// ownSteps are the steps of this program, of which the first some were run.
+func (c *clickhouse) ownSteps(done int) ([]MigrationStep, error) {
 	steps, err := migrations.ClickHouse(c.at.Cluster)
 	var out []MigrationStep
 	for i, s := range steps {
@@ -86,7 +86,7 @@ func (c *clickhouse) known(done int) ([]MigrationStep, error) {
 // steps reads which steps were run.
 func (c *clickhouse) steps(ctx context.Context) ([]MigrationStep, error) {
 	var there uint64
-	err := c.query(ctx, "SELECT count() FROM system.tables WHERE database = currentDatabase() AND name = 'migrations'", []any{&there}, func() error { return nil })
+	err := c.one(ctx, "SELECT count() FROM system.tables WHERE database = currentDatabase() AND name = 'migrations'", &there)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func (c *clickhouse) steps(ctx context.Context) ([]MigrationStep, error) {
 			return nil, err
 		}
 	}
-	out, err := c.known(len(done))
+	out, err := c.ownSteps(len(done))
 	if err != nil {
 		return nil, err
 	}
@@ -149,8 +149,8 @@ func (c *clickhouse) beginRun(ctx context.Context) error {
 		return err
 	}
 	var others uint64
-	err := c.query(ctx, "SELECT count() FROM (SELECT token FROM migration_runs GROUP BY token HAVING max(ended) = 0 AND max(at) > now64(3) - "+staleRun+
-		") WHERE token <> "+literal(c.token), []any{&others}, func() error { return nil })
+	err := c.one(ctx, "SELECT count() FROM (SELECT token FROM migration_runs GROUP BY token HAVING max(ended) = 0 AND max(at) > now64(3) - "+staleRun+
+		") WHERE token <> "+literal(c.token), &others)
 	if err == nil && others > 0 {
 		err = fmt.Errorf("%w: wait until it has ended, or for 10 minutes if it was killed", ErrMigrating)
 	}
@@ -217,8 +217,8 @@ func (c *clickhouse) checkSchema(ctx context.Context) error {
 		}
 	}
 	var engine, order, partition string
-	err = c.query(ctx, "SELECT engine, sorting_key, partition_key FROM system.tables WHERE database = currentDatabase() AND name = 'facts'",
-		[]any{&engine, &order, &partition}, func() error { return nil })
+	err = c.one(ctx, "SELECT engine, sorting_key, partition_key FROM system.tables WHERE database = currentDatabase() AND name = 'facts'",
+		&engine, &order, &partition)
 	if err != nil {
 		return err
 	}

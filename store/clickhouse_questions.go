@@ -2,11 +2,9 @@ package store
 
 import (
 	"context"
-
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/targetside/auditor/aggregate"
@@ -67,7 +65,7 @@ func (c *clickhouse) drawnElsewhere(ctx context.Context, w *Write) ([]Question, 
 	if len(hashes) == 0 {
 		return out, nil
 	}
-	err := c.asked(ctx, conditions("at >= "+strconv.FormatInt(from, 10), "scope <> "+literal(w.Scope), "key_hash IN ("+literals(hashes, literal)+")"), "",
+	err := c.asked(ctx, fmt.Sprintf("at >= %d AND scope <> %s AND key_hash IN (%s)", from, literal(w.Scope), literals(hashes, literal)), "",
 		func(q Question) { out = append(out, q) })
 	return out, err
 }
@@ -142,8 +140,8 @@ func (c *clickhouse) WorstQuestions(ctx context.Context, q QuestionQuery) (out [
 	from, to := q.From.UnixNano(), q.To.UnixNano()
 	within := fmt.Sprintf("at >= %d AND at <= %d AND last >= %d AND last < %d", secondOf(q.From), secondOf(q.To), from, to)
 	var looked uint64
-	err = c.query(ctx, "SELECT count() FROM (SELECT 1 FROM facts FINAL PREWHERE kind = 'question' AND at >= "+questionsGone+" AND "+within+
-		fmt.Sprintf(" LIMIT %d)", q.Among+1), []any{&looked}, func() error { return nil })
+	err = c.one(ctx, "SELECT count() FROM (SELECT 1 FROM facts FINAL PREWHERE kind = 'question' AND at >= "+questionsGone+" AND "+within+
+		fmt.Sprintf(" LIMIT %d)", q.Among+1), &looked)
 	if err != nil {
 		return nil, c.explain("read", err)
 	}

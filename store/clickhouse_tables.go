@@ -344,8 +344,8 @@ func (t *clickhouseTables) someRows(level int, _ string, from, to, after int64, 
 func (t *clickhouseTables) first(level int, _ string, from, to int64) (int64, error) {
 	var at int64
 	var n uint64
-	err := t.c.query(t.ctx, fmt.Sprintf("SELECT min(at), count() FROM facts FINAL PREWHERE kind = '%s' AND at >= %d AND at < %d AND scope = %s",
-		kindNames[level], from, to, literal(t.w.Scope)), []any{&at, &n}, func() error { return nil })
+	err := t.c.one(t.ctx, fmt.Sprintf("SELECT min(at), count() FROM facts FINAL PREWHERE kind = '%s' AND at >= %d AND at < %d AND scope = %s",
+		kindNames[level], from, to, literal(t.w.Scope)), &at, &n)
 	if n > 0 {
 		to = min(to, at)
 	}

@@ -21,7 +21,7 @@ func clickhouseAt(s *clickhousetest.Server) store.ClickHouse {
 }
 
 // openClickHouse opens a store in an empty database.
-func openClickHouse(t *testing.T, s *clickhousetest.Server) store.Store {
+func openClickHouse(t testing.TB, s *clickhousetest.Server) store.Store {
 	t.Helper()
 	if err := store.MigrateClickHouse(t.Context(), clickhouseAt(s), nil); err != nil {
 		t.Fatal(err)
@@ -35,6 +35,7 @@ func openClickHouse(t *testing.T, s *clickhousetest.Server) store.Store {
 }
 
 func TestClickHouse(t *testing.T) {
+	clickhousetest.Start(t) // keeps the engine open from one test to the next
 	storetest.Run(t, func(t *testing.T) store.Store { return openClickHouse(t, clickhousetest.Start(t)) })
 }
 
@@ -180,9 +181,10 @@ func TestClickHouseWritesOnePart(t *testing.T) {
 		return n
 	}
 	before := parts()
-	rows := wide(benchBase, 500)
-	for i := range 9 {
-		rows = append(rows, shifted(wide(benchBase, 500), benchBase+int64(i+1))...)
+	tick := wide(benchBase, 500)
+	var rows []store.Row
+	for i := range int64(10) {
+		rows = append(rows, shifted(slices.Clone(tick), benchBase+i)...)
 	}
 	w := &store.Write{Scope: "s", Rules: 1, Rows: rows, Closed: benchBase + 3600, Counted: []store.Range{{Partition: "p", From: 0, To: 9}}}
 	if err := s.Write(t.Context(), w); err != nil {
@@ -285,22 +287,33 @@ func TestClickHouseMigrations(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = s.Close()
-	for what, texts := range map[string][2]string{
-		"a later version's step":  {"INSERT INTO DB.migrations (number, name) VALUES (99, '099_later.sql')", "DELETE FROM DB.migrations WHERE number = 99"},
-		"another type":            {"ALTER TABLE DB.facts MODIFY COLUMN rules UInt64", "ALTER TABLE DB.facts MODIFY COLUMN rules UInt32"},
-		"a lost column":           {"ALTER TABLE DB.facts DROP COLUMN peers", "ALTER TABLE DB.facts ADD COLUMN peers Array(LowCardinality(String))"},
-		"a table with partitions": {"RENAME TABLE DB.facts TO DB.aside", "DROP TABLE DB.facts"},
+	for what, change := range map[string]struct{ made, undone []string }{
+		"a later version's step": {
+			[]string{"INSERT INTO DB.migrations (number, name) VALUES (99, '099_later.sql')"},
+			[]string{"DELETE FROM DB.migrations WHERE number = 99"},
+		},
+		"another type": {
+			[]string{"ALTER TABLE DB.facts MODIFY COLUMN rules UInt64"},
+			[]string{"ALTER TABLE DB.facts MODIFY COLUMN rules UInt32"},
+		},
+		"a lost column": {
+			[]string{"ALTER TABLE DB.facts DROP COLUMN peers"},
+			[]string{"ALTER TABLE DB.facts ADD COLUMN peers Array(LowCardinality(String))"},
+		},
+		"a table with partitions": {
+			[]string{"RENAME TABLE DB.facts TO DB.aside",
+				"CREATE TABLE DB.facts AS DB.aside ENGINE = ReplacingMergeTree(ver, deleted) PARTITION BY kind PRIMARY KEY (kind, at, scope) ORDER BY (kind, at, scope, family, dependency, route, name, wide, late, key_hash, lot, last)"},
+			[]string{"DROP TABLE DB.facts", "RENAME TABLE DB.aside TO DB.facts"},
+		},
 	} {
-		exec(texts[0])
-		if strings.Contains(what, "partitions") {
-			exec("CREATE TABLE DB.facts AS DB.aside ENGINE = ReplacingMergeTree(ver, deleted) PARTITION BY kind PRIMARY KEY (kind, at, scope) ORDER BY (kind, at, scope, family, dependency, route, name, wide, late, key_hash, lot, last)")
+		for _, text := range change.made {
+			exec(text)
 		}
 		if _, err := store.OpenClickHouse(t.Context(), at); !errors.Is(err, store.ErrSchema) || !strings.Contains(err.Error(), at.Database) {
 			t.Errorf("%s gives %v", what, err)
 		}
-		exec(texts[1])
-		if strings.Contains(what, "partitions") {
-			exec("RENAME TABLE DB.aside TO DB.facts")
+		for _, text := range change.undone {
+			exec(text)
 		}
 	}
 	if _, err = store.OpenClickHouse(t.Context(), at); err != nil {

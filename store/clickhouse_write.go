@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 )
 
 // writeTries is how often a write is made that another process comes before.
@@ -45,13 +45,11 @@ func (c *clickhouse) writeOnce(ctx context.Context, x *scopeTurn, w *Write) erro
 	x.seq++
 	t := c.tables(ctx, x, w, known, claim)
 	var ticks []int64
-	seen := map[int64]bool{}
 	for i := range w.Rows {
-		if at := w.Rows[i].At; !seen[at] {
-			seen[at], ticks = true, append(ticks, at)
-		}
+		ticks = append(ticks, w.Rows[i].At)
 	}
-	if err := t.lookFor(ticks); err != nil {
+	slices.Sort(ticks)
+	if err := t.lookFor(slices.Compact(ticks)); err != nil {
 		return err
 	}
 	if err := apply(t, w); err != nil {
@@ -190,12 +188,9 @@ func (c *clickhouse) Check(ctx context.Context) error {
 		return c.explain("write to", err)
 	}
 	var n uint64
-	err := c.query(ctx, "SELECT count() FROM facts WHERE kind = 'claim' AND at = 1", []any{&n}, func() error { return nil })
+	err := c.one(ctx, "SELECT count() FROM facts WHERE kind = 'claim' AND at = 1", &n)
 	if err == nil {
 		err = c.conn.Exec(ctx, "INSERT INTO checks (id) SELECT 1")
 	}
 	return c.explain("write to", err)
 }
-
-// conditions joins conditions in SQL.
-func conditions(list ...string) string { return strings.Join(list, " AND ") }

@@ -200,10 +200,11 @@ func (p *writing) row(r *Row) error {
 		return nil
 	}
 	if p.higher {
-		if out, err := p.superseded(r.At, r.LateBlock); out && err == nil {
-			return p.withdraw(r)
-		} else if err != nil {
+		switch out, err := p.superseded(r.At, r.LateBlock); {
+		case err != nil:
 			return err
+		case out:
+			return p.withdraw(r)
 		}
 	}
 	if !late && r.At < p.lower && !p.replaced[r.At] {

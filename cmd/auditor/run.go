@@ -258,24 +258,31 @@ func within(d time.Duration, f func()) {
 	}
 }
 
-// expireEvery is how often rows that are older than their retention are deleted.
-const expireEvery = time.Minute
-
-func (d *daemon) expire(ctx context.Context) {
-	tick := time.NewTicker(expireEvery)
+// every calls f again and again, the first time after d, until ctx ends.
+func every(ctx context.Context, d time.Duration, f func()) {
+	tick := time.NewTicker(d)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			retention := map[store.Resolution]time.Duration{}
-			for name, r := range resolutions {
-				retention[r] = d.setup.Load().loaded.Store.Retention[name]
-			}
-			if err := d.store.Expire(ctx, d.now(), retention); err != nil && ctx.Err() == nil {
-				d.log.Warn("old rows were not deleted", "error", err)
-			}
+			f()
 		}
 	}
+}
+
+// expireEvery is how often rows that are older than their retention are deleted.
+const expireEvery = time.Minute
+
+func (d *daemon) expire(ctx context.Context) {
+	every(ctx, expireEvery, func() {
+		retention := map[store.Resolution]time.Duration{}
+		for name, r := range resolutions {
+			retention[r] = d.setup.Load().loaded.Store.Retention[name]
+		}
+		if err := d.store.Expire(ctx, d.now(), retention); err != nil && ctx.Err() == nil {
+			d.log.Warn("old rows were not deleted", "error", err)
+		}
+	})
 }

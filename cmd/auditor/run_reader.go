@@ -40,16 +40,7 @@ func (r *reader) configured(s *api.Snapshot, x *setup) {
 
 // run takes pictures.
 func (r *reader) run(ctx context.Context) {
-	tick := time.NewTicker(pipeline.PulseEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			r.take()
-		}
-	}
+	every(ctx, pipeline.PulseEvery, r.take)
 }
 
 // Snapshot implements api.Reader.

@@ -22,16 +22,7 @@ type storeWatch struct {
 const watchEvery = 3 * time.Second
 
 func (w *storeWatch) run(ctx context.Context) {
-	tick := time.NewTicker(watchEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			w.ask(ctx)
-		}
-	}
+	every(ctx, watchEvery, func() { w.ask(ctx) })
 }
 
 func (w *storeWatch) ask(ctx context.Context) {

@@ -6,9 +6,10 @@
 -- deleted hides those below it.
 --
 -- at: Unix seconds. late: -1, or the block of offsets that late records came from; 0 in
--- roll-ups is of all late blocks together. claim: that under which the row was written. last, first: Unix nanoseconds of questions,
--- and the offsets of what was counted. counts: everything that was counted; the plain
--- columns are for queries by hand. See docs/clickhouse.md.
+-- roll-ups is of all late blocks together. claim: that under which the row was
+-- written. last, first: Unix nanoseconds of questions, and the offsets of what was
+-- counted. counts: everything that was counted; the plain columns are for queries by
+-- hand. See docs/clickhouse.md.
 CREATE TABLE IF NOT EXISTS facts {cluster} (
   kind           Enum8('scope' = 1, 'gone' = 2, 'claim' = 3, 'counted' = 4, 'split' = 5, 'question' = 6,
                        'tick' = 10, 'ten_seconds' = 11, 'minute' = 12, 'hour' = 13),

@@ -86,13 +86,13 @@ func Start(t testing.TB) *Server {
 		t.Skipf("skipped, since there is no ClickHouse engine: %v", err)
 	}
 	s := &Server{engine: e, Database: fmt.Sprintf("test_%d", databases.Add(1))}
-	s.Exec(t, "CREATE DATABASE "+s.Database)
+	s.run(t, "default", "CREATE DATABASE "+s.Database)
 	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
 	s.Addr = strings.TrimPrefix(s.http.URL, "http://")
 	t.Cleanup(func() {
 		s.http.CloseClientConnections()
 		s.http.Close()
-		s.Exec(t, "DROP DATABASE "+s.Database+" SYNC")
+		s.run(t, "default", "DROP DATABASE "+s.Database+" SYNC")
 		if err := release(); err != nil {
 			t.Error(err)
 		}
@@ -136,18 +136,20 @@ func (s *Server) Exec(t testing.TB, text string) {
 // rows with tabs between columns.
 func (s *Server) Query(t testing.TB, text string) []string {
 	t.Helper()
-	in := session{database: "default"}
-	if s.http != nil && !strings.HasPrefix(text, "DROP DATABASE") {
-		in.database = s.Database
+	out := s.run(t, s.Database, text)
+	if out == "" {
+		return nil
 	}
-	out, err := s.engine.run(in, text, nil, "TabSeparated")
+	return strings.Split(strings.TrimSuffix(out, "\n"), "\n")
+}
+
+func (s *Server) run(t testing.TB, database, text string) string {
+	t.Helper()
+	out, err := s.engine.run(session{database: database}, text, nil, "TabSeparated")
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
-	if len(out) == 0 {
-		return nil
-	}
-	return strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+	return string(out)
 }
 
 // SetPassword asks for a password from now on.
