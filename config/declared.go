@@ -55,7 +55,8 @@ type Layer struct {
 }
 
 // LoadPlan reads the policy in the file at path: its keys alone, or a whole
-// configuration with a declared: section. Faults are as of Load.
+// configuration with a declared: section. It has one layer at least. Faults are as of
+// Load.
 func LoadPlan(path string, getenv func(string) (string, bool)) (*Declared, error) {
 	data, err := readFile(path)
 	if err != nil {
@@ -66,6 +67,14 @@ func LoadPlan(path string, getenv func(string) (string, bool)) (*Declared, error
 
 // ParsePlan reads data as the file called name.
 func ParsePlan(name string, data []byte, getenv func(string) (string, bool)) (*Declared, error) {
+	declared, err := parsePolicy(name, data, getenv)
+	if err == nil && len(declared.Layers) == 0 {
+		return nil, fmt.Errorf("%s declares no layers, so there is nothing to work out: name who may try again, from the outermost to the adjacent one, in a list of layers", name)
+	}
+	return declared, err
+}
+
+func parsePolicy(name string, data []byte, getenv func(string) (string, bool)) (*Declared, error) {
 	if root := newDecoder(name, getenv).document(data); root != nil { // else its fault is found below
 		switch top := topKeys(root); {
 		case slices.Contains(top, "declared"):

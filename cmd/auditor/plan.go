@@ -44,9 +44,6 @@ func planCommand(_ context.Context, p *program, args []string) (int, error) {
 	if err != nil {
 		return exitFailed, err
 	}
-	if len(declared.Layers) == 0 {
-		return exitFailed, fmt.Errorf("%s declares no layers, so there is nothing to work out: name who may try again, from the outermost to the adjacent one, in a list of layers", files[0])
-	}
 	plan := policy(declared).Plan()
 	if *output == "json" {
 		e := json.NewEncoder(p.stdout)

@@ -156,6 +156,7 @@ func FuzzPlan(f *testing.F) {
 		f.Add(text)
 	}
 	f.Add([]byte("declared: {queue: 9000000000000000000, drain_per_second: 1e-6, layers: [{name: a, budget: 0.999, budget_of: all}]}"))
+	f.Add([]byte(" "))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		declared, err := config.ParsePlan("a.yaml", text, nil)
 		if err != nil {
