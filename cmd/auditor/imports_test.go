@@ -22,6 +22,7 @@ var allowed = map[string][]string{
 	"cmd/auditor":          {"aggregate", "aggregate/budget", "api", "config", "dashboards", "examples", "ingest", "ingest/accesslog", "keys", "lab", "pipeline", "store"},
 	"config":               {},
 	"dashboards":           {},
+	"dashboards/livetest":  {},
 	"ingest":               {},
 	"ingest/accesslog":     {},
 	"ingest/kafkatest":     {},
