@@ -138,8 +138,11 @@ func comparable(c Config) Config {
 	for i, e := range c.Alerts.Alertmanagers {
 		c.Alerts.Alertmanagers[i] = NewEndpoint(e.String())
 	}
-	for i, e := range c.Alerts.Webhooks {
-		c.Alerts.Webhooks[i] = NewEndpoint(e.String())
+	for i, w := range c.Alerts.Webhooks {
+		c.Alerts.Webhooks[i].URL = NewEndpoint(w.URL.String())
+		if w.Secret != (Secret{}) {
+			c.Alerts.Webhooks[i].Secret = NewSecret([]byte(strings.Repeat("x", MinWebhookSecret)))
+		}
 	}
 	return c
 }
@@ -350,7 +353,7 @@ alerts: {alertmanagers: ["http://me:hunter2@am:1"], webhooks: ["https://hooks.ex
 	if !strings.Contains(b.String(), redacted) || !strings.Contains(b.String(), "https://hooks.example/redacted") {
 		t.Error("redaction is not visible")
 	}
-	if string(c.API.Tokens[0].Bytes()) != "hunter2" || c.Alerts.Webhooks[0].URL() != "https://hooks.example/hunter2" {
+	if string(c.API.Tokens[0].Bytes()) != "hunter2" || c.Alerts.Webhooks[0].URL.URL() != "https://hooks.example/hunter2" {
 		t.Error("the secret itself is lost")
 	}
 }

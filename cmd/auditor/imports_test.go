@@ -18,8 +18,9 @@ const module = "github.com/targetside/auditor/"
 var allowed = map[string][]string{
 	"aggregate":            {"aggregate/budget", "keys"},
 	"aggregate/budget":     {},
-	"api":                  {"aggregate", "aggregate/budget"},
-	"cmd/auditor":          {"aggregate", "aggregate/budget", "api", "config", "dashboards", "examples", "ingest", "ingest/accesslog", "keys", "lab", "pipeline", "store"},
+	"alerts":               {"aggregate", "aggregate/budget"},
+	"api":                  {"aggregate", "aggregate/budget", "alerts"},
+	"cmd/auditor":          {"aggregate", "aggregate/budget", "alerts", "api", "config", "dashboards", "examples", "ingest", "ingest/accesslog", "keys", "lab", "pipeline", "store"},
 	"config":               {},
 	"dashboards":           {},
 	"dashboards/livetest":  {},
