@@ -40,8 +40,10 @@ const (
 )
 
 // timings of each alert. Those of dashboards/rules are of scrapes, and mostly longer.
+// RetryBudgetLow does not wait: a budget is read over ten seconds, in which no blip is
+// left, and in a burst of errors it is exhausted a second later.
 var timings = map[string]timing{
-	RetryBudgetLow:             {time.Second, time.Minute},
+	RetryBudgetLow:             {0, time.Minute},
 	RetryBudgetExhausted:       {0, time.Minute},
 	RetryBudgetExhaustsSoon:    {time.Second, time.Minute},
 	AmplificationAboveDeclared: {time.Minute, time.Minute},
