@@ -236,7 +236,10 @@ func (a *alerting) keep(ctx context.Context) {
 				continue // the store is watched, and that is said elsewhere
 			}
 			load = false
-			a.loaded <- text
+			select {
+			case a.loaded <- text:
+			case <-ctx.Done():
+			}
 		}
 		if state != nil && a.save(ctx, state) {
 			state = nil
