@@ -8,7 +8,9 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -242,5 +244,77 @@ alerts:
 		if want := alerts.Sign([]byte("sixteen bytes or more"), h.Get(alerts.TimestampHeader), hook.body[i]); h.Get(alerts.SignatureHeader) != want {
 			t.Errorf("signed %q, want %q", h.Get(alerts.SignatureHeader), want)
 		}
+	}
+}
+
+// Two daemons that see the same tell it with the same labels. Who is told changes with
+// the configuration, at once: an Alertmanager that is new hears what fires already.
+func TestDaemonsTellTheSame(t *testing.T) {
+	dir := t.TempDir()
+	log := filepath.Join(dir, "access.log")
+	manager := listen(t)
+	write := func(name, told string) string {
+		config := filepath.Join(dir, name+".yaml")
+		text := fmt.Sprintf(`dependency: seats
+sources: [{file: {paths: [%q]}, format: json}]
+keys: {accept: [{field: my_id}], horizon: 3s}
+time: {lateness: 1s, idle: 2s}
+budget: {coverage_floor: 0, coverage_expected: 0, visibility_floor: 0, low: 0.4}
+store: {sqlite: %s.db}
+api: {listen: "127.0.0.1:0"}
+alerts: {alertmanagers: [%s]}
+`, log, name, told)
+		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return config
+	}
+	clock := new(wall)
+	p := &people{t: t, path: log, originals: map[int64]int{}, repeats: map[int64]int{}, last: clock.now()}
+	for back := 15; back > 0; back-- {
+		p.write(clock.now().Add(-time.Duration(back)*time.Second), 20, 0)
+	}
+	a := startDaemon(t, write("a", fmt.Sprintf("%q", manager.URL)))
+	b := startDaemon(t, write("b", ""))
+	fires := func(r *running) bool {
+		text := r.get("/metrics")["text"].(string)
+		return strings.Contains(text, `auditor_alerts{alert="RetryBudgetExhausted",state="firing"} 1`)
+	}
+	until(t, "both see a storm", func() bool { p.goOn(clock.now(), 20, 20); return fires(a) && fires(b) })
+	until(t, "it is told", func() bool { return len(manager.of(alerts.RetryBudgetExhausted)) > 0 })
+	a.stop()
+	before := len(manager.of(alerts.RetryBudgetExhausted))
+
+	write("b", fmt.Sprintf("%q", manager.URL))
+	res, err := http.Post("http://"+b.d.listener.Addr().String()+"/-/reload", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, _ := io.ReadAll(res.Body)
+	res.Body.Close()
+	if res.StatusCode != http.StatusOK || !strings.Contains(string(body), `"changed":["alerts.alertmanagers"],"recounts":false`) {
+		t.Fatalf("%s: %s", res.Status, body)
+	}
+	until(t, "the other tells it, too", func() bool { return len(manager.of(alerts.RetryBudgetExhausted)) > before })
+	want := map[string]any{"alertname": "RetryBudgetExhausted", "dependency": "seats", "model": "ratio", "severity": "critical"}
+	for _, m := range manager.of(alerts.RetryBudgetExhausted) {
+		if !reflect.DeepEqual(m["labels"], any(want)) {
+			t.Errorf("labels %v", m["labels"])
+		}
+	}
+
+	// What cannot be taken leaves everybody told who was.
+	write("b", `"http://elsewhere"], webhooks: [{url: "http://hook", secret: short}`)
+	res, err = http.Post("http://"+b.d.listener.Addr().String()+"/-/reload", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, _ = io.ReadAll(res.Body)
+	res.Body.Close()
+	if res.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(string(body), "its secret has 5 bytes") || strings.Contains(string(body), "short") {
+		t.Errorf("%s: %s", res.Status, body)
+	}
+	if sinks := dig(b.get("/api/v1/alerts"), "sinks", 2); sinks != nil {
+		t.Errorf("told is %v", sinks)
 	}
 }
