@@ -110,7 +110,7 @@ func (a *allowance) delivered() { a.left = min(retriesAtOnce, a.left+retryPerDel
 
 // take takes one retry, or says how long until there is one.
 func (a *allowance) take(now time.Time) (wait time.Duration) {
-	if a.fill(now); a.left >= 1 {
+	if a.fill(now); a.left >= 1-1e-6 { // tenths do not add up to the digit
 		a.left--
 		return 0
 	}

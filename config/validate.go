@@ -344,15 +344,8 @@ func (c *Config) checkEnds(k *checks) {
 		if w.Secret != (Secret{}) && w.SecretFile != "" {
 			k.add(at, "found secret and secret_file: want one of them")
 		}
-		if n := len(w.Secret.Bytes()); n > 0 && n < MinWebhookSecret {
-			k.add(at+".secret", "found %d bytes: want at least %d", n, MinWebhookSecret)
-		}
 	}
 }
-
-// MinWebhookSecret is how many bytes a webhook's secret has at least: what is shorter
-// can be guessed from one message.
-const MinWebhookSecret = 16
 
 // listener checks who is let in where.
 func (k *checks) listener(at, listen, example string, insecure bool, t *ServerTLS, tokens []Secret) {

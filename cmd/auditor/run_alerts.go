@@ -14,7 +14,6 @@ import (
 	"github.com/targetside/auditor/aggregate/budget"
 	"github.com/targetside/auditor/alerts"
 	"github.com/targetside/auditor/api"
-	"github.com/targetside/auditor/config"
 	"github.com/targetside/auditor/ingest"
 	"github.com/targetside/auditor/pipeline"
 )
@@ -237,7 +236,10 @@ func (a *alerting) keep(ctx context.Context) {
 				continue // the store is watched, and that is said elsewhere
 			}
 			load = false
-			a.loaded <- text
+			select {
+			case a.loaded <- text:
+			case <-ctx.Done():
+			}
 		}
 		if state != nil && a.save(ctx, state) {
 			state = nil
@@ -281,6 +283,10 @@ func (a *alerting) name() string {
 	return "alerts/" + hex.EncodeToString(sum[:8])
 }
 
+// minWebhookSecret is how many bytes a webhook's secret has at least: a shorter one
+// could be guessed from one message.
+const minWebhookSecret = 16
+
 // sinks are who is told of alerts, by the configuration.
 func (l *loaded) sinks() (alerts.Sinks, error) {
 	var out alerts.Sinks
@@ -289,15 +295,16 @@ func (l *loaded) sinks() (alerts.Sinks, error) {
 	}
 	for i := range l.Alerts.Webhooks {
 		w := &l.Alerts.Webhooks[i]
-		secret := string(w.Secret.Bytes())
+		at, secret := fmt.Sprintf("alerts.webhooks[%d]", i), string(w.Secret.Bytes())
 		if w.SecretFile != "" {
 			b, err := os.ReadFile(w.SecretFile)
 			if err != nil {
-				return out, fmt.Errorf("alerts.webhooks[%d].secret_file: %w", i, err)
+				return out, fmt.Errorf("%s.secret_file: %w", at, err)
 			}
-			if secret = strings.TrimRight(string(b), "\r\n"); len(secret) < config.MinWebhookSecret {
-				return out, fmt.Errorf("alerts.webhooks[%d].secret_file: found %d bytes in %s: want at least %d", i, len(secret), w.SecretFile, config.MinWebhookSecret)
-			}
+			secret = strings.TrimRight(string(b), "\r\n")
+		}
+		if signed := w.SecretFile != "" || secret != ""; signed && len(secret) < minWebhookSecret {
+			return out, l.Refuse(at, "its secret has %d bytes: want at least %d, such as openssl rand -hex 32 prints", len(secret), minWebhookSecret)
 		}
 		out.Webhooks = append(out.Webhooks, alerts.Webhook{Endpoint: alerts.Endpoint{URL: w.URL.URL(), Shown: w.URL.String()}, Secret: secret})
 	}
