@@ -51,8 +51,9 @@ func Auditor(t testing.TB) string {
 type Process struct {
 	// Said is what the line that it was waited for has in parentheses.
 	Said string
-	// Stop asks it to end, and waits for that. It may be called again.
-	Stop func()
+	// Stop asks it to end, and Kill does not ask; both wait for that, and may be called
+	// again.
+	Stop, Kill func()
 }
 
 // mostTime is how long a program may take to begin or to end.
@@ -90,15 +91,19 @@ func Start(t testing.TB, line string, cmd *exec.Cmd) *Process {
 			found <- ""
 		}
 	}()
-	p := &Process{Stop: sync.OnceFunc(func() {
-		cmd.Process.Signal(syscall.SIGINT)
-		kill := time.AfterFunc(mostTime, func() { cmd.Process.Kill() })
-		<-ended
-		cmd.Wait()
-		if !kill.Stop() {
-			t.Errorf("%s did not stop", cmd.Path)
-		}
-	})}
+	over := sync.OnceFunc(func() { <-ended; cmd.Wait() })
+	p := &Process{
+		Stop: func() {
+			cmd.Process.Signal(syscall.SIGINT)
+			kill := time.AfterFunc(mostTime, func() {
+				t.Errorf("%s did not stop", cmd.Path)
+				cmd.Process.Kill()
+			})
+			defer kill.Stop()
+			over()
+		},
+		Kill: func() { cmd.Process.Kill(); over() },
+	}
 	t.Cleanup(p.Stop)
 	select {
 	case p.Said = <-found:
@@ -131,18 +136,33 @@ func Free(t testing.TB) string {
 // Until polls until f has nothing to say against it.
 func Until(t testing.TB, most time.Duration, f func() string) {
 	t.Helper()
+	if lacks := poll(most, f, func(lacks string) bool { return lacks == "" }); lacks != "" {
+		t.Fatalf("not within %v:\n%s", most, lacks)
+	}
+}
+
+// While polls for so long, and fails the test when f has something to say against it.
+func While(t testing.TB, long time.Duration, f func() string) {
+	t.Helper()
+	if fault := poll(long, f, func(fault string) bool { return fault != "" }); fault != "" {
+		t.Fatal(fault)
+	}
+}
+
+// poll asks until an answer is the last one or the time is over, and returns the last.
+func poll(most time.Duration, f func() string, last func(string) bool) string {
 	end := time.NewTimer(most)
 	defer end.Stop()
 	again := time.NewTicker(250 * time.Millisecond)
 	defer again.Stop()
 	for {
-		lacks := f()
-		if lacks == "" {
-			return
+		answer := f()
+		if last(answer) {
+			return answer
 		}
 		select {
 		case <-end.C:
-			t.Fatalf("not within %v:\n%s", most, lacks)
+			return answer
 		case <-again.C:
 		}
 	}
