@@ -1,23 +1,20 @@
 package grafana_test
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/targetside/auditor/dashboards/livetest"
 )
 
 // quiet are metrics that have nothing to show while all is well, or for a moment only.
@@ -73,25 +70,8 @@ func TestNoPanelIsEmptyOnALiveDaemon(t *testing.T) {
 	daemon := startStorm(t)
 	prometheus := startPrometheus(t, daemon)
 
-	// ask decodes an answer of Prometheus.
 	ask := func(path string, parameters url.Values, into any) error {
-		res, err := client.Get(prometheus + path + "?" + parameters.Encode())
-		if err != nil {
-			return err
-		}
-		defer res.Body.Close()
-		body, err := io.ReadAll(res.Body)
-		if err != nil {
-			return err
-		}
-		answer := struct {
-			Status, Error string
-			Data          any
-		}{Data: into}
-		if err := json.Unmarshal(body, &answer); err != nil || answer.Status != "success" {
-			return fmt.Errorf("prometheus: %s: %s (%v)", res.Status, body, err)
-		}
-		return nil
+		return livetest.Ask(prometheus, path, parameters, into)
 	}
 	until(t, 30*time.Second, func() string {
 		var found []map[string]string
@@ -231,85 +211,18 @@ func fill(expr string, values map[string]string, began time.Time) string {
 // until polls until f has nothing to say against it.
 func until(t *testing.T, most time.Duration, f func() string) {
 	t.Helper()
-	end := time.NewTimer(most)
-	defer end.Stop()
-	again := time.NewTicker(250 * time.Millisecond)
-	defer again.Stop()
-	for {
-		lacks := f()
-		if lacks == "" {
-			return
-		}
-		select {
-		case <-end.C:
-			t.Fatalf("not within %v:\n%s", most, lacks)
-		case <-again.C:
-		}
-	}
+	livetest.Until(t, most, f)
 }
 
 // start runs a program until the test ends, and returns what the first line of its
 // output that fits has in parentheses.
 func start(t *testing.T, line string, cmd *exec.Cmd) string {
 	t.Helper()
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.Stdout, cmd.Stderr = w, w
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	w.Close()
-	found, ended := make(chan string, 1), make(chan struct{})
-	go func() { // to the end, or the program would wait for a reader
-		defer close(ended)
-		defer r.Close()
-		last, fits := []string{}, regexp.MustCompile(line)
-		for s := bufio.NewScanner(r); s.Scan(); {
-			if m := fits.FindStringSubmatch(s.Text()); m != nil {
-				select {
-				case found <- m[1]:
-				default:
-				}
-			}
-			last = append(last, s.Text())[max(0, len(last)-20):]
-		}
-		select {
-		case found <- "":
-			t.Logf("%s said:\n%s", cmd.Path, strings.Join(last, "\n"))
-		default:
-		}
-	}()
-	t.Cleanup(func() {
-		cmd.Process.Signal(syscall.SIGINT)
-		kill := time.AfterFunc(20*time.Second, func() { cmd.Process.Kill() })
-		<-ended
-		cmd.Wait()
-		if !kill.Stop() {
-			t.Errorf("%s did not stop", cmd.Path)
-		}
-	})
-	select {
-	case s := <-found:
-		if s == "" {
-			t.Fatalf("%s has ended", cmd.Path)
-		}
-		return s
-	case <-time.After(30 * time.Second):
-		t.Fatalf("%s does not say %s", cmd.Path, line)
-	}
-	return ""
+	return livetest.Start(t, line, cmd).Said
 }
 
 // startPrometheus scrapes the daemon each second. It returns where it answers.
 func startPrometheus(t *testing.T, daemon string) string {
 	t.Helper()
-	dir := t.TempDir()
-	config := filepath.Join(dir, "prometheus.yml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, "scrape_configs:\n  - {job_name: auditor, scrape_interval: 1s, scrape_timeout: 1s, static_configs: [{targets: [%q]}]}\n", daemon), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return "http://" + start(t, `msg="Listening on".* address="?([0-9.:]+)`, exec.Command("prometheus",
-		"--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address=127.0.0.1:0"))
+	return livetest.Prometheus(t, fmt.Sprintf("scrape_configs:\n  - {job_name: auditor, scrape_interval: 1s, scrape_timeout: 1s, static_configs: [{targets: [%q]}]}\n", daemon))
 }

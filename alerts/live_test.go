@@ -1,4 +1,4 @@
-package main
+package alerts_test
 
 import (
 	"encoding/json"
