@@ -224,10 +224,7 @@ func standing(address string) (states map[string]string, told int, err error) {
 // unread says that a daemon has no reading of the budget yet.
 func unread(address string) string {
 	var answer struct {
-		Budgets []struct {
-			State    string
-			Consumed *float64
-		}
+		Budgets []struct{ State string }
 	}
 	if err := ask("http://"+address+"/api/v1/budgets", &answer); err != nil {
 		return err.Error()
