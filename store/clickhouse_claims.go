@@ -101,6 +101,7 @@ type storedState struct {
 	Made       int64       `json:"made"`
 	Hours      int64       `json:"hours"`
 	HourSeries int64       `json:"hour_series"`
+	Note       []byte      `json:"note,omitempty"`
 }
 
 type storedEra struct {
@@ -111,11 +112,11 @@ type storedEra struct {
 }
 
 func (s *state) encode() []byte {
-	out := storedState{Eras: []storedEra{}, Made: s.made, Hours: s.hours, HourSeries: s.hourSeries}
+	out := storedState{Eras: []storedEra{}, Made: s.made, Hours: s.hours, HourSeries: s.hourSeries, Note: s.note}
 	for _, e := range s.eras {
 		out.Eras = append(out.Eras, storedEra{e.rules, e.starts, e.closed, e.top})
 	}
-	text, _ := json.Marshal(out) // numbers alone
+	text, _ := json.Marshal(out) // of numbers and bytes
 	return text
 }
 
@@ -124,7 +125,7 @@ func (s *state) decode(text []byte) error {
 	if err := json.Unmarshal(text, &in); err != nil {
 		return fmt.Errorf("%w: the state of a scope: %w", ErrSchema, err)
 	}
-	s.made, s.hours, s.hourSeries, s.eras = in.Made, in.Hours, in.HourSeries, nil
+	s.made, s.hours, s.hourSeries, s.note, s.eras = in.Made, in.Hours, in.HourSeries, in.Note, nil
 	for _, e := range in.Eras {
 		s.eras = append(s.eras, &era{e.Rules, e.Starts, e.Closed, e.Top})
 	}

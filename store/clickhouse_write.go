@@ -169,6 +169,18 @@ func (c *clickhouse) Save(ctx context.Context, name string, state []byte) error 
 		literal(name), literal(string(state)), literal(name))))
 }
 
+// Note implements Store.
+func (c *clickhouse) Note(ctx context.Context, scope string) ([]byte, error) {
+	if err := c.ready(ctx); err != nil {
+		return nil, c.explain("read", err)
+	}
+	k, err := c.know(ctx, "'scope'", "scope = "+literal(scope))
+	if err != nil {
+		return nil, c.explain("read", err)
+	}
+	return k.state(scope).note, nil
+}
+
 // Load implements Store.
 func (c *clickhouse) Load(ctx context.Context, name string) (state []byte, err error) {
 	if err := c.ready(ctx); err != nil {

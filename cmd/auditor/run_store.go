@@ -62,7 +62,7 @@ type rowWriter struct {
 
 // Write implements pipeline.Writer.
 func (w *rowWriter) Write(ctx context.Context, in *pipeline.Written) error {
-	out := &store.Write{Scope: in.Scope, Rules: in.Rules, Closed: in.Closed, Horizon: in.Horizon}
+	out := &store.Write{Scope: in.Scope, Rules: in.Rules, Closed: in.Closed, Horizon: in.Horizon, Note: in.Note}
 	for _, r := range in.Rows {
 		row := store.Row{
 			At: r.At, Scope: in.Scope, LateBlock: store.OnTime, Dependency: r.Dependency, Route: r.Route, Name: r.Name,
@@ -91,6 +91,11 @@ func (w *rowWriter) Write(ctx context.Context, in *pipeline.Written) error {
 // NextRules implements pipeline.Writer.
 func (w *rowWriter) NextRules(ctx context.Context, scope string) (uint32, error) {
 	return w.store.NextRules(ctx, scope)
+}
+
+// Note implements pipeline.Writer.
+func (w *rowWriter) Note(ctx context.Context, scope string) ([]byte, error) {
+	return w.store.Note(ctx, scope)
 }
 
 func (w *rowWriter) took(seconds float64) {
