@@ -5,6 +5,7 @@ package aggregate
 type ClosedSums struct {
 	Sums
 	again []Carry // of theQuestions
+	ones  []Carry // of withHopOne
 }
 
 // AddCounts adds a row of the tick.
@@ -13,12 +14,16 @@ func (s *ClosedSums) AddCounts(c *Counts) {
 	for _, x := range c.carried[theQuestions] {
 		s.again = addCarry(s.again, x)
 	}
+	for _, x := range c.carried[withHopOne] {
+		s.ones = addCarry(s.ones, x)
+	}
 }
 
 // RangeSums are the sums of a range of closed ticks.
 type RangeSums struct {
 	Sums
-	under Carry // questions that were under way when the range began
+	under Carry  // questions that were under way when the range began
+	ones  uint64 // and had had an arrival of hop number 1
 }
 
 // Add adds a tick that lies some ticks behind the first of the range.
@@ -27,6 +32,7 @@ func (r *RangeSums) Add(s *ClosedSums, back int64) {
 	b := beyond(s.again, back)
 	r.under.N += b.N
 	r.under.Claimed += b.Claimed
+	r.ones += beyond(s.ones, back).N
 }
 
 // Merge adds the same range of another scope.
@@ -34,6 +40,14 @@ func (r *RangeSums) Merge(o *RangeSums) {
 	r.Sums.Merge(&o.Sums)
 	r.under.N += o.under.N
 	r.under.Claimed += o.under.Claimed
+	r.ones += o.ones
+}
+
+// Hops says where arrivals multiply, of what the adjacent hop's numbers tell.
+func (r *RangeSums) Hops() Hops {
+	r.tally.empty(&r.n)
+	repeats := less(r.n[nVerified]+r.n[nClaimed], r.n[nOriginals])
+	return hopsOf(&r.n, repeats, r.n[nFirsts+counter(withHopOne)]+r.ones)
 }
 
 // Questions is how many distinct questions there are in the range, and how many of

@@ -315,27 +315,32 @@ const (
 )
 
 func (c *Counts) hops(attributable uint64) Hops {
-	repeats := attributable - min(attributable, c.n[nOriginals])
+	repeats := less(attributable, c.n[nOriginals])
 	numbers, _ := c.distinct(originNumbers)
 	numbered, _ := c.distinct(withOriginNumber)
-	h := Hops{
-		Origin:   Share(numbers, numbered),
-		Between:  Share(c.n[nOriginNumbered], numbers),
-		Logger:   Share(c.n[nFrontArrivals], c.n[nFrontRecords]),
-		SamePeer: Share(c.n[nSamePeer], repeats),
-	}
+	ones, _ := c.distinct(withHopOne)
+	h := hopsOf(&c.n, repeats, ones)
+	h.Origin = Share(numbers, numbered)
+	h.Between = Share(c.n[nOriginNumbered], numbers)
+	h.Logger = Share(c.n[nFrontArrivals], c.n[nFrontRecords])
+	h.SamePeer = Share(c.n[nSamePeer], repeats)
+	return h
+}
+
+// hopsOf is what the numbers of the adjacent hop tell; ones are the questions with an
+// arrival of number 1.
+func hopsOf(n *[numCounters]uint64, repeats, ones uint64) (h Hops) {
 	reason := ""
 	switch {
-	case c.n[nHopNumbered] == 0:
+	case n[nHopNumbered] == 0:
 		reason = noNumbers
-	case repeats > 0 && c.n[nHopNumbered] == c.n[nHopOnes] && c.n[nHopTrusted] < c.n[nHopNumbered]:
+	case repeats > 0 && n[nHopNumbered] == n[nHopOnes] && n[nHopTrusted] < n[nHopNumbered]:
 		// Either the neighbour makes one attempt, or a proxy between it and the
 		// log wrote the number anew: the two look alike.
 		reason = oneOrRewritten
 	default:
-		h.Adjacent = Share(c.n[nHopNumbered], c.n[nHopOnes])
-		ones, _ := c.distinct(withHopOne)
-		h.Above = Share(c.n[nHopOnesKnown], ones)
+		h.Adjacent = Share(n[nHopNumbered], n[nHopOnes])
+		h.Above = Share(n[nHopOnesKnown], ones)
 		return h
 	}
 	h.Reason = &reason

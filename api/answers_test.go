@@ -121,7 +121,12 @@ func TestFiguresByHand(t *testing.T) {
 		{"/api/v1/top?by=question", []any{"questions", 0, "excess"}, 25.8},
 		{"/api/v1/policy", []any{"measured", 0, "above_worst_case"}, true},
 		{"/api/v1/policy", []any{"measured", 0, "above_capacity"}, false},
-		{"/api/v1/alerts", []any{"evaluated"}, false},
+		{"/api/v1/alerts", []any{"evaluated"}, true},
+		{"/api/v1/alerts", []any{"alerts", 0, "alert"}, "RetryBudgetExhausted"},
+		{"/api/v1/alerts", []any{"alerts", 0, "runbook_url"}, "https://github.com/targetside/auditor/blob/main/docs/operations/RetryBudgetExhausted.md"},
+		{"/api/v1/alerts", []any{"alerts", 2, "value"}, "unbounded"},
+		// Those of another dependency are left out, and those of none are not.
+		{"/api/v1/alerts?dependency=inventory", []any{"alerts", 2, "alert"}, "AuditorBlind"},
 		{"/api/v1/sources", []any{"sources", 0, "lag_records"}, 5.0},
 		{"/api/v1/sources", []any{"sources", 0, "watermark"}, "2026-11-29T11:59:58Z"},
 		{"/api/v1/series?from=-10m", []any{"series", 0, "points", 0, "values", "load_factor"}, 3.0},

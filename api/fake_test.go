@@ -14,6 +14,7 @@ import (
 
 	"github.com/targetside/auditor/aggregate"
 	"github.com/targetside/auditor/aggregate/budget"
+	"github.com/targetside/auditor/alerts"
 )
 
 // fake is a Reader whose figures are known. It keeps what it was asked.
@@ -150,6 +151,18 @@ func stormSnapshot() *Snapshot {
 				{Name: "1", State: "idle", Next: 7, Committed: 7, Lag: -1, Watermark: noon.Add(-time.Second)},
 			},
 		}},
+		Evaluated: true,
+		Alerts: []alerts.Alert{
+			{Name: alerts.RetryBudgetExhausted, Labels: map[string]string{"dependency": "inventory", "model": "ratio", "severity": "critical"}, State: alerts.Firing, Told: true,
+				Value: 10, Summary: "inventory: the retry budget is spent (1000 %)", Description: "More repeats arrive than are allowed.",
+				Since: noon.Add(-time.Minute), Fired: noon.Add(-time.Minute)},
+			{Name: alerts.RetryBudgetLow, Labels: map[string]string{"dependency": "inventory", "model": "ratio", "severity": "warning"}, State: alerts.Firing, Inhibited: true,
+				Value: 10, Summary: "inventory: 1000 % of the retry budget is spent", Since: noon.Add(-time.Minute), Fired: noon.Add(-59 * time.Second)},
+			{Name: alerts.DeadAnswers, Labels: map[string]string{"dependency": "orders", "severity": "critical"}, State: alerts.Resolved, Told: true,
+				Value: math.Inf(1), Since: noon.Add(-time.Hour), Fired: noon.Add(-time.Hour), Ended: noon.Add(-time.Minute)},
+			{Name: alerts.AuditorBlind, Labels: map[string]string{"source": "access-logs", "reason": "lag", "severity": "warning"}, State: alerts.Pending, Value: 40, Since: noon.Add(-time.Second)},
+		},
+		Notified:    []alerts.Sent{{Sink: "alertmanagers[0]", Taken: 12}, {Sink: "webhooks[0]", Taken: 1, Failed: 3, Dropped: 1, Error: "it answers 404 Not Found"}},
 		StoreWrites: Distribution{[]Bucket{{0.005, 10}, {0.1, 2}}, 13, 20.5},
 	}
 }

@@ -38,6 +38,7 @@ type families struct {
 	storeWrite, build                            *family
 	sourceUp, sourceRestarts                     *family
 	reloadGood, reloadAt                         *family
+	alertsOf, notifications                      *family
 }
 
 func newFamilies() *families {
@@ -83,6 +84,8 @@ func newFamilies() *families {
 		sourceRestarts: counter("auditor_source_restarts_total", "How often the source was begun anew after it had failed as a whole.", "source"),
 		reloadGood:     gauge("auditor_config_last_reload_successful", "1 if the configuration was read whole when it was last asked for, else 0."),
 		reloadAt:       gauge("auditor_config_last_reload_success_timestamp_seconds", "When the configuration in force was last read."),
+		alertsOf:       gauge("auditor_alerts", "Alerts of this instance by name that are pending or firing.", "alert", "state"),
+		notifications:  counter("auditor_notifications_total", "Notifications by sink: taken, tries that failed, and dropped.", "sink", "outcome"),
 		build:          gauge("auditor_build_info", "1, with what program this is.", "version", "revision", "goversion"),
 	}
 }
@@ -93,5 +96,6 @@ func (f *families) all() []*family {
 		f.repeatSeconds, f.retryAsked, f.retryEarly, f.stale, f.violations, f.perQuestion, f.loadFactor, f.amplification,
 		f.declaredWorst, f.coverage, f.readShare, f.visibility, f.consumed, f.exhaustsIn, f.live, f.leftOut, f.sampling, f.split, f.records,
 		f.quarantined, f.duplicates, f.late, f.gaps, f.lag, f.watermark, f.storeWrite, f.build, f.sourceUp, f.sourceRestarts, f.reloadGood, f.reloadAt,
+		f.alertsOf, f.notifications,
 	}
 }

@@ -197,18 +197,6 @@ func (s *Server) budgets(_ *http.Request, snap *Snapshot, p *params) (any, error
 	return a, p.err()
 }
 
-// alertsAnswer is the alerts that are pending or firing. Evaluated is false where
-// nobody evaluates them: an empty list says nothing then.
-type alertsAnswer struct {
-	Meta
-	Evaluated bool     `json:"evaluated"`
-	Alerts    []string `json:"alerts"`
-}
-
-func (s *Server) alerts(_ *http.Request, snap *Snapshot, p *params) (any, error) {
-	return alertsAnswer{Meta: liveMeta(snap, pick(snap, p)), Alerts: []string{}}, p.err()
-}
-
 // policyAnswer is the declared policy beside what is measured.
 type policyAnswer struct {
 	Meta

@@ -60,6 +60,9 @@ var contract = map[string]string{
 
 	"auditor_config_last_reload_success_timestamp_seconds": "gauge ",
 
+	"auditor_alerts":              "gauge alert,state",
+	"auditor_notifications_total": "counter outcome,sink",
+
 	"auditor_build_info":                    "gauge goversion,revision,version",
 	"auditor_http_requests_total":           "counter code,route",
 	"auditor_http_request_duration_seconds": "histogram route",
@@ -138,6 +141,14 @@ func TestMetricValues(t *testing.T) {
 	for name, want := range map[string]float64{
 		`auditor_arrivals_total{class="verified",dependency="inventory",route="GET /seats/{id}"}`:       800,
 		`auditor_arrivals_total{class="unattributable",dependency="inventory",route="GET /seats/{id}"}`: 100,
+		`auditor_alerts{alert="RetryBudgetExhausted",state="firing"}`:                                   1,
+		`auditor_alerts{alert="RetryBudgetExhausted",state="pending"}`:                                  0,
+		`auditor_alerts{alert="AuditorBlind",state="pending"}`:                                          1,
+		`auditor_alerts{alert="AuditorBlind",state="firing"}`:                                           0,
+		`auditor_alerts{alert="DeadAnswers",state="firing"}`:                                            0,
+		`auditor_notifications_total{outcome="taken",sink="alertmanagers[0]"}`:                          12,
+		`auditor_notifications_total{outcome="failed",sink="webhooks[0]"}`:                              3,
+		`auditor_notifications_total{outcome="dropped",sink="webhooks[0]"}`:                             1,
 		// Live and not closed yet: from 0.
 		`auditor_arrivals_total{class="verified",dependency="inventory",route="POST /orders"}`: 0,
 		`auditor_unattributable_arrivals_total{dependency="inventory",reason="absent"}`:        70,

@@ -7,6 +7,7 @@ import (
 
 	"github.com/targetside/auditor/aggregate"
 	"github.com/targetside/auditor/aggregate/budget"
+	"github.com/targetside/auditor/alerts"
 )
 
 // Reader is all that the API asks of the daemon. Its methods are called from many
@@ -81,6 +82,12 @@ type Snapshot struct {
 	// QuestionsLeftOut counts questions that are over and were too many to be stored.
 	QuestionsLeftOut uint64
 	StoreWrites      Distribution // seconds that writes to the store took, failed ones too; buckets as StoreWriteBounds
+
+	// Evaluated says that this instance judges what alerts are about; a standby does
+	// not. Share says that it sees a part of the questions, and others the rest.
+	Evaluated, Share bool
+	Alerts           []alerts.Alert // what is worse first
+	Notified         []alerts.Sent
 }
 
 // Build says what program this is.

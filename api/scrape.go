@@ -52,6 +52,7 @@ func (x *scrape) snapshot(s *Snapshot) {
 	}
 	x.put(x.live, float64(s.LiveQuestions))
 	x.count(x.leftOut, s.QuestionsLeftOut)
+	x.alertStates(s)
 	for i := range s.Sources {
 		src := &s.Sources[i]
 		x.source(x.admit("source", src.Name, mostSources), src)

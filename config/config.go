@@ -225,11 +225,12 @@ type Budget struct {
 	// CoverageFloor is the verified share of arrivals, 0 to 1, below which the
 	// state is blind. Default 0.85. Below it the budget speaks for too few.
 	CoverageFloor float64 `yaml:"coverage_floor"`
-	// CoverageExpected is the verified share, 0 to 1, below which the
-	// CoverageTooLow alert fires. Default 0.95; lower it while keys roll out.
+	// CoverageExpected is the verified share of a minute's arrivals, 0 to 1, below
+	// which, by more than chance makes it, the CoverageTooLow alert fires. Default 0.95;
+	// lower it while keys roll out.
 	CoverageExpected float64 `yaml:"coverage_expected"`
 	// VisibilityFloor is the share of records able to show a departure, 0 to 1,
-	// below which the state is blind. Default 0.5.
+	// below which the verdict is blind, and AuditorBlind fires. Default 0.5.
 	VisibilityFloor float64 `yaml:"visibility_floor"`
 	// MinArrivals is the number of arrivals below which a window has no state, 0
 	// or more. Default 20: one retry among two arrivals is no exhausted budget.
@@ -337,9 +338,25 @@ type API struct {
 type Alerts struct {
 	// Alertmanagers are the base URLs of all peers of one cluster. Default: none.
 	Alertmanagers []Endpoint `yaml:"alertmanagers"`
-	// Webhooks are URLs that get each change as JSON. Default: none.
-	Webhooks []Endpoint `yaml:"webhooks"`
+	// Webhooks get each change as JSON. Default: none.
+	Webhooks []Webhook `yaml:"webhooks"`
 }
+
+// Webhook is a URL that is told of each change. In YAML a bare text is its URL.
+type Webhook struct {
+	URL Endpoint `yaml:"url"`
+	// Secret signs what is sent, at least 16 bytes: without it a receiver cannot tell
+	// who sent it. Default: none. At most one of Secret and SecretFile.
+	Secret Secret `yaml:"secret"`
+	// SecretFile is the path of a file that holds it.
+	SecretFile string `yaml:"secret_file" kind:"path"`
+}
+
+func (w *Webhook) setScalar(text string) { *w = Webhook{URL: NewEndpoint(text)} }
+func (w Webhook) scalar() (string, bool) {
+	return w.URL.String(), w.Secret == (Secret{}) && w.SecretFile == ""
+}
+func (w Webhook) wantScalar() string { return "a URL, or {url: URL, secret: TEXT}" }
 
 // Default returns the configuration of an empty file. Its relative paths are
 // from the working directory.

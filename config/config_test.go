@@ -138,8 +138,11 @@ func comparable(c Config) Config {
 	for i, e := range c.Alerts.Alertmanagers {
 		c.Alerts.Alertmanagers[i] = NewEndpoint(e.String())
 	}
-	for i, e := range c.Alerts.Webhooks {
-		c.Alerts.Webhooks[i] = NewEndpoint(e.String())
+	for i, w := range c.Alerts.Webhooks {
+		c.Alerts.Webhooks[i].URL = NewEndpoint(w.URL.String())
+		if w.Secret != (Secret{}) {
+			c.Alerts.Webhooks[i].Secret = NewSecret([]byte("x"))
+		}
 	}
 	return c
 }
@@ -304,6 +307,14 @@ func TestWarnings(t *testing.T) {
 		{"routes", quiet + "routes: {max: 1, templates: [/a, /b]}\n", "routes.max: 2 templates for 1 routes"},
 		{"push", "sources: [{http: {listen: \":1\", insecure: true}}]\nkeys: {originators: o.yaml}\n", "sources[0].http.insecure: whoever reaches :1 can add arrivals"},
 		{"push with a door", "sources: [{http: {listen: \":1\", tls: {cert_file: a, key_file: b}, tokens: [c]}}]\nkeys: {originators: o.yaml}\n", ""},
+		{"flush", "sources: [{file: {paths: [a]}, flush: 10s}]\nkeys: {originators: o.yaml}\n", "a.yaml:1: sources[0].flush: records come up to 10s after they were written, and so does every alert"},
+		{"flush in time", "sources: [{file: {paths: [a]}, flush: 1s}]\nkeys: {originators: o.yaml}\n", ""},
+		{"alerts", quiet + "alerts: {alertmanagers: [\"http://am\"], webhooks: [{url: \"http://hook\", secret: sixteen bytes ..}]}\n", ""},
+		{"a webhook without a secret", quiet + "alerts: {webhooks: [\"http://hook\"]}\n", "alerts.webhooks[0]: no secret"},
+		{"alerts on claims", "sources: [{file: {paths: [a]}}]\nkeys: {accept: [traceparent]}\nalerts: {alertmanagers: [\"http://am\"]}\n", "alerts: no key that proves its author is accepted"},
+		{"alerts on claims as meant", "sources: [{file: {paths: [a]}}]\nkeys: {accept: [traceparent]}\nbudget: {coverage_expected: 0, coverage_floor: 0}\nalerts: {alertmanagers: [\"http://am\"]}\n", ""},
+		{"a share of a whole", "sources: [{kafka: {brokers: [\"a:1\"], topics: [a], keyed: true}}]\nkeys: {originators: o.yaml}\nbudget: {floor_per_second: 5}\nalerts: {alertmanagers: [\"http://am\"]}\n", "sources[0].kafka.keyed: the topic is keyed: each of several instances sees its share"},
+		{"a share of a share", "sources: [{kafka: {brokers: [\"a:1\"], topics: [a], keyed: true}}]\nkeys: {originators: o.yaml}\nalerts: {alertmanagers: [\"http://am\"]}\n", ""},
 		{"sasl", "sources: [{kafka: {brokers: [\"a:1\"], topics: [a], sasl: {mechanism: plain, username: a}}}]\nkeys: {originators: o.yaml}\n", "in the clear"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -324,7 +335,7 @@ func TestSecretsNeverShown(t *testing.T) {
 sources: [{kafka: {brokers: ["a:1"], topics: [a], sasl: {username: me, password: hunter2}}}, {http: {tokens: [hunter2]}}]
 store: {clickhouse: {addr: ["a:1"], password: hunter2}}
 api: {tokens: [hunter2]}
-alerts: {alertmanagers: ["http://me:hunter2@am:1"], webhooks: ["https://hooks.example/hunter2", "https://hooks.example?hunter2", "https://hooks.example#hunter2"]}
+alerts: {alertmanagers: ["http://me:hunter2@am:1"], webhooks: ["https://hooks.example/hunter2", {url: "https://hooks.example/hunter2", secret: "hunter2hunter2hunter2"}, "https://hooks.example?hunter2", "https://hooks.example#hunter2"]}
 `)
 	c, err := Parse("a.yaml", data, nil)
 	if err != nil {
@@ -350,7 +361,7 @@ alerts: {alertmanagers: ["http://me:hunter2@am:1"], webhooks: ["https://hooks.ex
 	if !strings.Contains(b.String(), redacted) || !strings.Contains(b.String(), "https://hooks.example/redacted") {
 		t.Error("redaction is not visible")
 	}
-	if string(c.API.Tokens[0].Bytes()) != "hunter2" || c.Alerts.Webhooks[0].URL() != "https://hooks.example/hunter2" {
+	if string(c.API.Tokens[0].Bytes()) != "hunter2" || c.Alerts.Webhooks[0].URL.URL() != "https://hooks.example/hunter2" {
 		t.Error("the secret itself is lost")
 	}
 }

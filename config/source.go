@@ -32,6 +32,10 @@ type Source struct {
 	// AttemptTrusted says that no sidecar rewrites them before they are logged.
 	// Default false: hops that all read 1 are then not believed.
 	AttemptTrusted bool `yaml:"attempt_trusted"`
+	// Flush is how long whoever writes or ships the log may hold a record back: nginx's
+	// access_log flush, a shipper's batch interval. 0 or more. Default 0, at once.
+	// Nothing is counted differently; check warns where alerts come too late for it.
+	Flush time.Duration `yaml:"flush" json:"-"`
 	// DeadLetter is where quarantined records go. Kafka only. Default: nowhere.
 	DeadLetter *DeadLetter `yaml:"dead_letter"`
 	// Fields is from canonical name to the log's own field, over what the format

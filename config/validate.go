@@ -338,8 +338,12 @@ func (c *Config) checkEnds(k *checks) {
 	for i, e := range c.Alerts.Alertmanagers {
 		k.endpoint(index("alerts.alertmanagers", i), e)
 	}
-	for i, e := range c.Alerts.Webhooks {
-		k.endpoint(index("alerts.webhooks", i), e)
+	for i := range c.Alerts.Webhooks {
+		w, at := &c.Alerts.Webhooks[i], index("alerts.webhooks", i)
+		k.endpoint(at, w.URL)
+		if w.Secret != (Secret{}) && w.SecretFile != "" {
+			k.add(at, "found secret and secret_file: want one of them")
+		}
 	}
 }
 

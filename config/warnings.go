@@ -51,13 +51,50 @@ func (c *Config) Warnings() []string {
 	if c.Store.ClickHouse != nil && c.Keys.SaltFile == "" {
 		warn("keys.salt_file", "none with a shared store: each instance would hash the same key differently")
 	}
-	if len(c.Alerts.Alertmanagers)+len(c.Alerts.Webhooks) > 0 {
-		warn("alerts", "this version evaluates none: nobody will be told")
-	}
+	c.warnAlerts(warn)
 	if !loopback(c.API.Listen) && c.API.Insecure {
 		warn("api.insecure", "whoever reaches %s reads every figure", clip(c.API.Listen))
 	}
 	return out
+}
+
+// promptly is how soon after its end a record has to come so that a budget's alert
+// leads.
+const promptly = time.Second
+
+// warnAlerts says what keeps alerts from being in time, or true.
+func (c *Config) warnAlerts(warn func(path, format string, args ...any)) {
+	for i := range c.Sources {
+		if s := &c.Sources[i]; s.Flush > promptly {
+			warn(index("sources", i)+".flush", "records come up to %s after they were written, and so does every alert: a retry storm may be over by then; have the logger flush each second",
+				formatDuration(s.Flush))
+		}
+	}
+	if len(c.Alerts.Alertmanagers)+len(c.Alerts.Webhooks) == 0 {
+		return
+	}
+	signed := slices.ContainsFunc(c.Keys.Accept, func(a Accept) bool { return a.Scheme == "qk1" || a.Scheme == "qk2" })
+	if b := &c.Budget; !signed && max(b.CoverageExpected, b.CoverageFloor) > 0 {
+		warn("alerts", "no key that proves its author is accepted, so CoverageTooLow and AuditorBlind fire for good; with budget.coverage_expected: 0 and coverage_floor: 0 claims are believed")
+	}
+	for i := range c.Alerts.Webhooks {
+		if w := &c.Alerts.Webhooks[i]; w.Secret == (Secret{}) && w.SecretFile == "" {
+			warn(index("alerts.webhooks", i), "no secret: what it gets is not signed, and its receiver cannot tell who sent it")
+		}
+	}
+	for i := range c.Sources {
+		k := c.Sources[i].Kafka
+		if k == nil || !k.Keyed && k.Exchange == nil {
+			continue
+		}
+		at, word := index("sources", i)+".kafka.keyed", "keyed"
+		if k.Exchange != nil {
+			at, word = index("sources", i)+".kafka.exchange", "exchanged"
+		}
+		if b := &c.Budget; b.Model == "rate" || b.Model == "tokens" || b.FloorPerSecond > 0 {
+			warn(at, "the topic is %s: each of several instances sees its share, and compares it with the whole of what budget allows in numbers: it reads low; with the model ratio and no floor a share reads like the whole", word)
+		}
+	}
 }
 
 func (c *Config) warnKeys(warn func(path, format string, args ...any)) {

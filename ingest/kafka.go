@@ -155,6 +155,7 @@ type Kafka struct {
 
 	running atomic.Bool
 	standby atomic.Bool
+	shared  atomic.Bool
 
 	committing sync.Mutex // held while a commit is under way; taken before a partition's lock
 
@@ -214,6 +215,10 @@ func (k *Kafka) Partitions() []PartitionState {
 
 // Standby says that this process is a member of the group and another one reads.
 func (k *Kafka) Standby() bool { return k.standby.Load() }
+
+// Shared says that other members of the group read partitions of the topics, or that
+// nobody does: this process sees a part of them.
+func (k *Kafka) Shared() bool { return k.shared.Load() }
 
 // Err is what keeps the source as a whole from being read now: no broker, no
 // such topic, a login refused. It is nil when nothing does; trouble of a single

@@ -153,7 +153,12 @@ func (k *Kafka) generation(over context.Context, gen *kafka.Generation, h Handle
 			count++
 		}
 	}
+	all := 0
+	for _, parts := range topics.partitions {
+		all += parts
+	}
 	k.standby.Store(count == 0)
+	k.shared.Store(count < all)
 	if k.holder != nil && count > 0 {
 		k.holder.holds(gen.ID)
 	}

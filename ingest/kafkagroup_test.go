@@ -48,6 +48,9 @@ func TestKafkaKeyedMembersShare(t *testing.T) {
 		name := []string{"kafka a/0", "kafka a/1", "kafka a/2", "kafka a/3"}[p]
 		eventually(t, name+" is read", r1.has(name, 10))
 	}
+	if k1.Shared() {
+		t.Error("who reads all sees a part")
+	}
 	k2 := start(t, quick(c, "a"), r2)
 	eventually(t, "two members share", func() bool {
 		return len(assignedNames(k1)) == 2 && len(assignedNames(k2)) == 2
@@ -55,11 +58,17 @@ func TestKafkaKeyedMembersShare(t *testing.T) {
 	both := append(assignedNames(k1), assignedNames(k2)...)
 	slices.Sort(both)
 	equal(t, "all partitions are read", both, []string{"kafka a/0", "kafka a/1", "kafka a/2", "kafka a/3"})
+	if !k1.Shared() || !k2.Shared() {
+		t.Errorf("who shares sees all: %v, %v", k1.Shared(), k2.Shared())
+	}
 	for _, name := range assignedNames(k2) {
 		handedOver(t, r2, name, Position{10, "up to 10"})
 	}
 	k2.stop()
 	eventually(t, "who stays takes over", func() bool { return len(assignedNames(k1)) == 4 })
+	if k1.Shared() {
+		t.Error("who took over sees a part")
+	}
 	if k1.Standby() {
 		t.Error("a member that reads stands by")
 	}

@@ -89,6 +89,7 @@ type ClosedWindow struct {
 	Total    aggregate.Totals
 	// Questions are distinct, and Verified those of them with a verified key.
 	Questions, Verified uint64
+	Hops                aggregate.Hops // of what the adjacent hop's numbers tell
 }
 
 // closedWindows are the windows of every dependency that end with what is closed in
@@ -126,7 +127,7 @@ func (l *Live) closedWindows(closed int64) map[string][]ClosedWindow {
 			s.mu.Unlock()
 		}
 		for name, x := range sums {
-			w := ClosedWindow{Length: length, From: from, To: closed, Total: x.Totals()}
+			w := ClosedWindow{Length: length, From: from, To: closed, Total: x.Totals(), Hops: x.Hops()}
 			w.Questions, w.Verified = x.Questions()
 			out[name] = append(out[name], w)
 		}

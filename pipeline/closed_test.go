@@ -19,7 +19,7 @@ func TestClosedWindowsAreTheRowsOfTheirTicks(t *testing.T) {
 		f := &fleet{t: t, cfg: cfg, logs: logs, committed: make([]ingest.Position, 2), store: cfg.Writer.(*rowStore)}
 		f.start()
 		time.Sleep(3 * time.Second)
-		looks := 0
+		looks, told := 0, 0
 		for i := range logs {
 			logs[i].lines = logs[i].lines[:len(logs[i].lines)-1]
 		}
@@ -43,11 +43,21 @@ func TestClosedWindowsAreTheRowsOfTheirTicks(t *testing.T) {
 					if got := want.Questions(); got != w.Questions {
 						t.Fatalf("%s, %v: %d questions, the rows say %d", d.Name, w.Length, w.Questions, got)
 					}
+					hops := want.Measure(w.To-w.From, aggregate.Figure{}, false).Hops
+					if w.Hops.Adjacent != hops.Adjacent || w.Hops.Above != hops.Above {
+						t.Fatalf("%s, %v: hops %v, the rows say %v", d.Name, w.Length, w.Hops, hops)
+					}
+					if above, ok := hops.Above.Value(); ok && above > 1 {
+						told++
+					}
 				}
 			}
 		}
 		if looks < 30 {
 			t.Errorf("only %d windows were seen", looks)
+		}
+		if told < 10 {
+			t.Errorf("hops above the neighbour stood in %d windows", told)
 		}
 		f.kill()
 	})

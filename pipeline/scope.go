@@ -101,7 +101,7 @@ func newScope(l *Live, name string, shards int, exchanged bool) *scope {
 		live: l, name: name, width: shards, block: l.shared.offsetBlock, log: l.cfg.Log.With("scope", name), parts: map[string]*livePart{},
 		closed: noTick, closing: noTick, final: noTick, emitFrom: noTick, stored: noTick, warm: noTick,
 		filed: map[int64]uint64{}, rows: map[int64]map[rowKey]*aggregate.Counts{}, late: map[lateKey]*lateRows{},
-		windows: newWindows(l.keepSeconds()), recent: newClosedTicks(), open: newOpenTicks(), totals: map[uint16]*aggregate.Sums{}, over: map[uint16]*aggregate.Histogram{},
+		windows: newWindows(l.keepSeconds(), int64(l.cfg.Lateness/time.Second)), recent: newClosedTicks(), open: newOpenTicks(), totals: map[uint16]*aggregate.Sums{}, over: map[uint16]*aggregate.Histogram{},
 		writing: make(chan struct{}, 1), episodes: newEpisodes(),
 	}
 	if s.ledger = l.shared.ledger; exchanged {

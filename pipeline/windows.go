@@ -12,6 +12,7 @@ import (
 type windows struct {
 	head    int64 // the newest second with a record
 	keep    int64 // seconds
+	delay   delay
 	seconds map[int64]*liveSecond
 	sources map[int]*SourceCounts
 }
@@ -49,8 +50,8 @@ func (l *Live) budgetSeconds() int {
 	return l.cfg.Budget.RiseSeconds()
 }
 
-func newWindows(keep int64) *windows {
-	return &windows{head: noTick, keep: keep, seconds: map[int64]*liveSecond{}, sources: map[int]*SourceCounts{}}
+func newWindows(keep, lateness int64) *windows {
+	return &windows{head: noTick, keep: keep, delay: newDelay(lateness), seconds: map[int64]*liveSecond{}, sources: map[int]*SourceCounts{}}
 }
 
 // sumsAt is the element of a list, made if it is not there.
@@ -77,8 +78,10 @@ func (g *sumsBy) at(dep, i int) *aggregate.Sums {
 func (w *windows) add(beats []aggregate.Beat, homes []uint16, now int64) {
 	var at int64
 	var sec *liveSecond
+	newest := int64(noTick)
 	for i := range beats {
 		b := &beats[i]
+		newest = max(newest, b.Second)
 		if ahead := min(b.Second, now+1); ahead > w.head {
 			w.head = ahead
 		} else if b.Second <= w.head-w.keep {
@@ -96,13 +99,17 @@ func (w *windows) add(beats []aggregate.Beat, homes []uint16, now int64) {
 		sec.originators.at(home, int(b.Dims.Originator)).Add(b)
 		sec.peers.at(home, int(b.Dims.Peer)).Add(b)
 	}
+	if len(beats) > 0 {
+		w.delay.came(newest, now)
+	}
 }
 
 // slide forgets what no window reaches. While records come no more, windows slide
-// on with the wall clock.
+// on with the wall clock, as far behind it as records are when they come: what is
+// always written or shipped late would else never be in a window.
 func (w *windows) slide(to int64) {
 	if w.head != noTick {
-		w.head = max(w.head, to)
+		w.head = max(w.head, to-w.delay.seconds())
 	}
 	for at := range w.seconds {
 		if at <= w.head-w.keep {

@@ -55,6 +55,9 @@ func check(ctx context.Context, p *program, args []string) (int, error) {
 			return exitFailed, err
 		}
 	}
+	if _, err := l.sinks(); err != nil {
+		return exitFailed, err
+	}
 	c := &checker{loaded: l}
 	c.identity()
 	c.memory()

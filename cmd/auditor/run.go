@@ -76,6 +76,7 @@ type daemon struct {
 	watch    *storeWatch
 	rows     *rowWriter
 	reader   *reader
+	alerting *alerting
 	server   *api.Server
 	listener net.Listener
 	now      func() time.Time
@@ -174,7 +175,12 @@ func newDaemon(ctx context.Context, l *loaded, read func() (*loaded, error), log
 	}
 	d.setup.Store(x)
 	d.reloaded.Store(&api.Reload{At: now()})
-	d.reader = newReader(d)
+	d.reader, d.alerting = newReader(d), newAlerting(d)
+	told, err := l.sinks()
+	if err != nil {
+		return nil, err
+	}
+	d.alerting.notifier.Configure(told)
 	options := l.apiOptions(log)
 	options.Reload = d.reload
 	if d.server, err = api.New(d.reader, options); err != nil {
@@ -214,6 +220,8 @@ func (d *daemon) run(ctx context.Context) error {
 	counters.Go(func() { d.reader.watchSplits(counting, d.log) })
 	counters.Go(func() { d.expire(counting) })
 	counters.Go(func() { d.watch.run(counting) })
+	counters.Go(func() { d.alerting.keep(counting) })
+	counters.Go(func() { d.alerting.notifier.Run(counting) })
 	serving := make(chan error, 1)
 	go func() { serving <- d.server.Serve(counting, d.listener) }()
 	for i, s := range d.setup.Load().sources {

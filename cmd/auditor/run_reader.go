@@ -82,6 +82,7 @@ func (r *reader) take() {
 			Closed: api.Counters{Total: api.Sums{Totals: d.Closed}, Routes: showParts(d.ClosedRoutes), PerQuestion: showHistogram(&d.PerQuestion)},
 		})
 	}
+	r.d.alerting.judge(x, p, &s)
 	r.snapshot.Store(&s)
 }
 
@@ -97,17 +98,13 @@ func (d *daemon) state(x *setup, p *pipeline.Picture, sources []api.Source) (api
 			}
 		}
 	}
-	standby := len(x.sources) > 0
-	for _, s := range x.sources {
-		standby = standby && (s.standby() || s.sends) // who only sends counts nothing
-	}
 	with := func(s api.State, reasons ...string) (api.State, []string) { return s, append(reasons, failed...) }
 	switch err := cmp.Or(p.StoreErr, d.watch.failed()); {
 	case err != nil:
 		return with(api.StoreUnavailable, err.Error())
 	case whole == len(x.sources):
 		return with(api.Failed)
-	case standby:
+	case x.standby():
 		return with(api.Standby, "another instance reads the sources")
 	case d.gate.isShut() || p.Scopes == 0 && x.changed:
 		return with(api.Rebuilding, "the configuration changes")
@@ -133,7 +130,11 @@ func tickTime(tick int64) time.Time {
 // readShare is records read / (read + quarantined + lost). What comes by an exchange
 // was read where it was sent.
 func readShare(p *pipeline.Picture, sources []*source) aggregate.Figure {
-	var read, lost uint64
+	read, lost := readAndLost(p, sources)
+	return aggregate.Share(read, read+lost)
+}
+
+func readAndLost(p *pipeline.Picture, sources []*source) (read, lost uint64) {
 	for i := range p.Sources {
 		c := &p.Sources[i]
 		bad := sumOf(c.Quarantined)
@@ -142,7 +143,7 @@ func readShare(p *pipeline.Picture, sources []*source) aggregate.Figure {
 		}
 		lost += bad + c.Gap
 	}
-	return aggregate.Share(read, read+lost)
+	return read, lost
 }
 
 func sumOf(m map[string]uint64) (n uint64) {

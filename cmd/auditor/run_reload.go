@@ -234,6 +234,12 @@ func (d *daemon) change(ctx context.Context) (*api.Reloaded, error) {
 	if err != nil {
 		return nil, err
 	}
+	told, err := l.sinks()
+	if err != nil {
+		return nil, err
+	}
+	show := apply
+	apply = func() { show(); d.alerting.notifier.Configure(told) }
 	c, err := l.pipelineConfig(d.now())
 	if err != nil {
 		return nil, err

@@ -25,14 +25,20 @@ type running struct {
 // startDaemon runs a daemon of a configuration until stop is called.
 func startDaemon(t *testing.T, config string, with ...func(*daemon)) *running {
 	t.Helper()
-	p := &program{stdout: io.Discard, stderr: io.Discard, now: time.Now, getenv: os.LookupEnv}
+	return startDaemonAt(t, config, time.Now, with...)
+}
+
+// startDaemonAt does so with another clock on the wall.
+func startDaemonAt(t *testing.T, config string, now func() time.Time, with ...func(*daemon)) *running {
+	t.Helper()
+	p := &program{stdout: io.Discard, stderr: io.Discard, now: now, getenv: os.LookupEnv}
 	read := func() (*loaded, error) { return load(p, config, true) }
 	l, err := read()
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	d, err := newDaemon(ctx, l, read, slog.New(slog.DiscardHandler), time.Now)
+	d, err := newDaemon(ctx, l, read, slog.New(slog.DiscardHandler), now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,6 +82,12 @@ var pipeline = board{
 				ask{`sum by (instance) (rate(auditor_store_write_seconds_count{job=~"$job"}[$__rate_interval]))`, "{{instance}} writes"},
 				ask{`sum by (instance) (rate(auditor_questions_left_out_total{job=~"$job"}[$__rate_interval]))`, "{{instance}} left out"}),
 		}},
+		{"Alerts of the daemon", []panel{
+			graph("Alerts by name", "short", "What the daemons themselves judge to be pending or firing. Several instances that see the same count each.", 12,
+				ask{`sum by (alert, state) (auditor_alerts{job=~"$job"}) > 0`, "{{alert}} {{state}}"}).with(func(p *panel) { p.stacked = true }),
+			graph("Notifications by sink", "cps", "Taken, tries that failed, and dropped for good. An Alertmanager is told every 30 s of what fires.", 12,
+				ask{`sum by (sink, outcome) (rate(auditor_notifications_total{job=~"$job"}[$__rate_interval]))`, "{{sink}} {{outcome}}"}),
+		}},
 		{"API", []panel{
 			graph("Requests by status", "reqps", "Requests to the API of the auditor itself.", 8,
 				ask{`sum by (code) (rate(auditor_http_requests_total{job=~"$job"}[$__rate_interval]))`, "{{code}}"}).with(func(p *panel) { p.stacked = true }),

@@ -1,0 +1,197 @@
+package alerts
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Evaluator keeps the state of every alert. It may be used by one goroutine at a time.
+type Evaluator struct {
+	episodes map[string]*episode
+	standing string // what of it was last given to be kept
+}
+
+// NewEvaluator returns an evaluator that knows of no alert.
+func NewEvaluator() *Evaluator { return &Evaluator{episodes: map[string]*episode{}} }
+
+// Step looks at what is known and returns what somebody is to be told, what is worse
+// first.
+func (e *Evaluator) Step(in *Input) (changes []Change) {
+	if in.Standby {
+		clear(e.episodes)
+		return nil
+	}
+	ended := Resolved
+	if in.Share {
+		ended = ""
+	}
+	var over []*episode
+	look := func(key string, v verdict, at time.Time) {
+		x := e.episodes[key]
+		was := x.State
+		if !x.step(v, at, in.Now, ended) {
+			delete(e.episodes, key)
+		} else if was == Firing && x.State == Resolved {
+			over = append(over, x)
+		}
+	}
+	held, looked := in.held(), map[string]bool{}
+	for _, o := range observe(in) {
+		key := keyOf(o.name, o.labels)
+		looked[key] = true
+		x := e.episodes[key]
+		if x == nil {
+			if o.verdict != yes {
+				continue
+			}
+			x = &episode{Alert: Alert{Name: o.name, Labels: o.labels}, timing: timings[o.name]}
+			x.begin(o.at)
+			e.episodes[key] = x
+		}
+		x.say(&o)
+		look(key, bounded(o.verdict, held && o.labels["dependency"] != ""), o.at)
+	}
+	// Of a dependency without traffic, and of what is not configured any more, there
+	// was nothing to look at.
+	for _, key := range slices.Sorted(maps.Keys(e.episodes)) {
+		if !looked[key] {
+			look(key, bounded(no, held || in.Warming || in.Unknown), in.Now)
+		}
+	}
+	e.inhibit()
+	for key, x := range e.episodes {
+		switch {
+		case x.State == Firing && !x.Told && !x.Inhibited:
+			x.Told = true
+			changes = append(changes, Change{x.Alert})
+		case x.State == Resolved && !x.Told:
+			delete(e.episodes, key) // nobody heard of it
+		}
+	}
+	for _, x := range over {
+		if x.Told {
+			changes = append(changes, Change{x.Alert})
+		}
+	}
+	slices.SortFunc(changes, func(a, b Change) int { return compare(&a.Alert, &b.Alert) })
+	return changes
+}
+
+// inhibit finds what says nothing more beside what else fires.
+func (e *Evaluator) inhibit() {
+	inhibited := map[string]bool{}
+	for _, x := range e.episodes {
+		if x.State == Firing {
+			for _, key := range x.inhibits() {
+				inhibited[key] = true
+			}
+		}
+	}
+	for key, x := range e.episodes {
+		x.Inhibited = inhibited[key] && x.State != Resolved
+	}
+}
+
+// say takes over what is told. What an alert was last told of stays when it does not
+// show any more.
+func (e *episode) say(o *observation) {
+	if o.verdict == yes || e.Summary == "" {
+		e.Value, e.Summary, e.Description = o.value, o.summary, o.description
+	}
+}
+
+// Alerts are all that are pending, firing or were resolved lately, in order of name
+// and labels, what is worse first.
+func (e *Evaluator) Alerts() []Alert {
+	out := make([]Alert, 0, len(e.episodes))
+	for _, x := range e.episodes {
+		out = append(out, x.Alert)
+	}
+	slices.SortFunc(out, func(a, b Alert) int { return compare(&a, &b) })
+	return out
+}
+
+func compare(a, b *Alert) int {
+	return cmp.Or(cmp.Compare(a.Labels["severity"], b.Labels["severity"]), cmp.Compare(slices.Index(Names, a.Name), slices.Index(Names, b.Name)), cmp.Compare(a.key(), b.key()))
+}
+
+// saved is what of an alert outlives a restart.
+type saved struct {
+	Name        string            `json:"name"`
+	Labels      map[string]string `json:"labels"`
+	State       State             `json:"state"`
+	Told        bool              `json:"told"`
+	Summary     string            `json:"summary"`
+	Description string            `json:"description"`
+	Since       time.Time         `json:"since"`
+	Fired       time.Time         `json:"fired"`
+	Ended       time.Time         `json:"ended,omitzero"`
+}
+
+// kept is the whole of it.
+type kept struct {
+	Version int     `json:"version"`
+	Alerts  []saved `json:"alerts"`
+}
+
+const keptVersion = 1
+
+// State is what outlives a restart: alerts that fire or were resolved lately.
+func (e *Evaluator) State() []byte {
+	k := kept{Version: keptVersion, Alerts: []saved{}}
+	for _, a := range e.Alerts() {
+		if a.State != Pending {
+			k.Alerts = append(k.Alerts, saved{a.Name, a.Labels, a.State, a.Told, a.Summary, a.Description, a.Since, a.Fired, a.Ended})
+		}
+	}
+	text, err := json.Marshal(k)
+	if err != nil {
+		panic(err) // of texts and times alone
+	}
+	return text
+}
+
+// Unsaved returns the State if it is another one than when it was last asked for, in
+// more than words.
+func (e *Evaluator) Unsaved() ([]byte, bool) {
+	var b strings.Builder
+	for _, a := range e.Alerts() {
+		if a.State != Pending {
+			fmt.Fprintln(&b, a.key(), a.State, a.Told)
+		}
+	}
+	if b.String() == e.standing {
+		return nil, false
+	}
+	e.standing = b.String()
+	return e.State(), true
+}
+
+// Restore takes over what an earlier evaluator's State was. What this one has looked
+// at itself stays. Of a state that it cannot read it takes nothing.
+func (e *Evaluator) Restore(state []byte) error {
+	var k kept
+	if err := json.Unmarshal(state, &k); err != nil {
+		return fmt.Errorf("the state of alerts: %w", err)
+	}
+	if k.Version != keptVersion {
+		return fmt.Errorf("the state of alerts: version %d is not known, only %d", k.Version, keptVersion)
+	}
+	for i := range k.Alerts {
+		s := &k.Alerts[i]
+		t, known := timings[s.Name]
+		if !known || s.State != Firing && s.State != Resolved {
+			continue
+		}
+		a := Alert{Name: s.Name, Labels: s.Labels, State: s.State, Told: s.Told, Summary: s.Summary, Description: s.Description, Since: s.Since, Fired: s.Fired, Ended: s.Ended}
+		if key := a.key(); e.episodes[key] == nil || e.episodes[key].State == Pending {
+			e.episodes[key] = &episode{Alert: a, timing: t}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,252 @@
+package alerts
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Sinks say who is told. Every URL may hold a secret, so only Shown is ever written
+// anywhere.
+type Sinks struct {
+	// Alertmanagers are all peers of one cluster, each of which is told.
+	Alertmanagers []Endpoint
+	Webhooks      []Webhook
+}
+
+// Endpoint is a URL, and what of it may be shown.
+type Endpoint struct{ URL, Shown string }
+
+// Webhook is a URL that gets each change.
+type Webhook struct {
+	Endpoint
+	// Secret signs what is sent; empty: it is not signed.
+	Secret string
+}
+
+// Sent counts what became of notifications to one sink since the process began:
+// requests to Alertmanagers, changes to all others.
+type Sent struct {
+	// Sink is alertmanagers[N] or webhooks[N], as in the configuration, or log.
+	Sink string
+	// Taken were, Failed is tries that were not, and Dropped was given up or found no
+	// room.
+	Taken, Failed, Dropped uint64
+	// Error is why the latest try failed; empty where it did not.
+	Error string
+}
+
+// Notifier tells sinks, each by itself.
+type Notifier struct {
+	log    *slog.Logger
+	client *http.Client
+
+	mu      sync.Mutex
+	want    []*runner // what the configuration has
+	counts  []*counts // of all that there were, in order of their first
+	current []Alert   // the newest
+	wake    chan struct{}
+}
+
+// NewNotifier returns a notifier that tells only the log. It is inert until Run.
+func NewNotifier(log *slog.Logger) *Notifier {
+	n := &Notifier{
+		log: log.With("component", "alerts"), wake: make(chan struct{}, 1),
+		// A redirect is not followed: a signed text is for whoever was named.
+		client: &http.Client{Timeout: sendTimeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+	}
+	n.Configure(Sinks{})
+	return n
+}
+
+// sendTimeout is how long one sink may take for one request.
+const sendTimeout = 10 * time.Second
+
+// counts are those of one sink.
+type counts struct {
+	name                   string
+	taken, failed, dropped atomic.Uint64
+	err                    atomic.Pointer[string]
+}
+
+func (c *counts) ended(err error) {
+	text := ""
+	if err != nil {
+		c.failed.Add(1)
+		text = err.Error()
+	} else {
+		c.taken.Add(1)
+	}
+	c.err.Store(&text)
+}
+
+// sink is one that is told. tell does not wait, and is not called by two at once;
+// now are all that it should know of, changed what is new among it.
+type sink interface {
+	run(ctx context.Context)
+	tell(now []Alert, changed []Change)
+}
+
+// runner is a sink of the configuration.
+type runner struct {
+	sink
+	identity any // equal for a sink that may go on
+	stop     context.CancelFunc
+	ended    chan struct{} // nil: it does not run yet
+}
+
+// Configure changes who is told. A sink that was there goes on with what it has still
+// to tell; one that is not any more tells nothing more.
+func (n *Notifier) Configure(s Sinks) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	had := n.want
+	n.want = nil
+	add := func(identity any, name string, begin func(*counts) sink) {
+		if i := slices.IndexFunc(had, func(r *runner) bool { return r.identity == identity }); i >= 0 {
+			n.want = append(n.want, had[i])
+			had = slices.Delete(slices.Clone(had), i, i+1)
+			return
+		}
+		n.want = append(n.want, &runner{sink: begin(n.countsOf(name)), identity: identity})
+	}
+	add("log", "log", func(c *counts) sink { return newLogSink(n.log, c) })
+	for i, e := range s.Alertmanagers {
+		name := indexed("alertmanagers", i)
+		add([2]any{name, e}, name, func(c *counts) sink {
+			return newAlertmanager(e, n.client, n.log.With("sink", name, "at", e.Shown), c, n.current)
+		})
+	}
+	for i, w := range s.Webhooks {
+		name := indexed("webhooks", i)
+		add([2]any{name, w}, name, func(c *counts) sink { return newWebhook(w, n.client, n.log.With("sink", name, "at", w.Shown), c) })
+	}
+	select {
+	case n.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (n *Notifier) countsOf(name string) *counts {
+	for _, c := range n.counts {
+		if c.name == name {
+			return c
+		}
+	}
+	c := &counts{name: name}
+	n.counts = append(n.counts, c)
+	return c
+}
+
+// Run tells until ctx ends.
+func (n *Notifier) Run(ctx context.Context) {
+	running := map[*runner]bool{}
+	for {
+		n.mu.Lock()
+		want := slices.Clone(n.want)
+		n.mu.Unlock()
+		for _, r := range want {
+			if !running[r] {
+				running[r] = true
+				var own context.Context
+				own, r.stop = context.WithCancel(ctx)
+				r.ended = make(chan struct{})
+				go func() {
+					defer close(r.ended)
+					r.run(own)
+				}()
+			}
+		}
+		for r := range running {
+			if !slices.Contains(want, r) {
+				r.stop()
+				<-r.ended
+				delete(running, r)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			for r := range running {
+				r.stop()
+				<-r.ended
+			}
+			return
+		case <-n.wake:
+		}
+	}
+}
+
+// Tell hands on what is new and what there is. It does not wait.
+func (n *Notifier) Tell(now []Alert, changed []Change) {
+	told := slices.DeleteFunc(slices.Clone(now), func(a Alert) bool { return !a.Told })
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.current = told
+	for _, r := range n.want {
+		r.tell(told, changed)
+	}
+}
+
+// Sent counts what became of notifications, by sink.
+func (n *Notifier) Sent() []Sent {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	out := make([]Sent, 0, len(n.counts))
+	for _, c := range n.counts {
+		s := Sent{Sink: c.name, Taken: c.taken.Load(), Failed: c.failed.Load(), Dropped: c.dropped.Load()}
+		if err := c.err.Load(); err != nil {
+			s.Error = *err
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// logSink writes each change into the log, which may be slow as well.
+type logSink struct {
+	log     *slog.Logger
+	counts  *counts
+	changes chan Change
+}
+
+// mostWaiting is how many changes wait for one sink.
+const mostWaiting = 1000
+
+func newLogSink(log *slog.Logger, c *counts) *logSink {
+	return &logSink{log, c, make(chan Change, mostWaiting)}
+}
+
+func (s *logSink) tell(_ []Alert, changed []Change) {
+	for _, c := range changed {
+		select {
+		case s.changes <- c:
+		default:
+			s.counts.dropped.Add(1)
+		}
+	}
+}
+
+func (s *logSink) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case c := <-s.changes:
+			args := []any{"alert", c.Name}
+			for _, k := range sortedKeys(c.Labels) {
+				args = append(args, k, c.Labels[k])
+			}
+			// What is wrong is the dependency, and not the daemon whose log this is.
+			if c.State == Resolved {
+				s.log.Info("an alert is resolved", args...)
+			} else {
+				s.log.Info("an alert fires: "+c.Summary, append(args, "since", c.Since, "runbook", c.Runbook())...)
+			}
+			s.counts.ended(nil)
+		}
+	}
+}

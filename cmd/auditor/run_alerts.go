@@ -1,0 +1,312 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/targetside/auditor/aggregate/budget"
+	"github.com/targetside/auditor/alerts"
+	"github.com/targetside/auditor/api"
+	"github.com/targetside/auditor/ingest"
+	"github.com/targetside/auditor/pipeline"
+)
+
+// alerting judges each picture and tells what comes of it. What fires is kept in the
+// store, so that a restart, or another instance that takes over, goes on with it.
+type alerting struct {
+	d         *daemon
+	notifier  *alerts.Notifier
+	evaluator *alerts.Evaluator // of whoever takes pictures
+	lost      lostRecords
+	// What was kept was asked for, and is known: from here on it may be kept anew.
+	asked, restored bool
+
+	wanted  chan struct{} // what was kept is to be read
+	loaded  chan []byte
+	unsaved chan []byte // the newest
+}
+
+func newAlerting(d *daemon) *alerting {
+	return &alerting{
+		d: d, notifier: alerts.NewNotifier(d.log), evaluator: alerts.NewEvaluator(),
+		wanted: make(chan struct{}, 1), loaded: make(chan []byte, 1), unsaved: make(chan []byte, 1),
+	}
+}
+
+// judge looks at a picture, and puts what comes of it into its snapshot.
+func (a *alerting) judge(x *setup, p *pipeline.Picture, s *api.Snapshot) {
+	in := a.input(x, p, s)
+	a.restore(in.Standby)
+	changes := a.evaluator.Step(in)
+	current := a.evaluator.Alerts()
+	a.notifier.Tell(current, changes)
+	if a.restored {
+		if state, is := a.evaluator.Unsaved(); is {
+			select {
+			case <-a.unsaved:
+			default:
+			}
+			a.unsaved <- state
+		}
+	}
+	s.Alerts, s.Notified, s.Share = current, a.notifier.Sent(), in.Share
+	s.Evaluated = !in.Standby && !in.Unknown
+}
+
+// restore takes over what was kept, once it was read. On a standby another instance
+// goes on with what fires: what that kept counts.
+func (a *alerting) restore(standby bool) {
+	if standby {
+		a.asked, a.restored = false, false
+	} else if !a.asked {
+		a.asked = true
+		select {
+		case a.wanted <- struct{}{}:
+		default:
+		}
+	}
+	select {
+	case state := <-a.loaded:
+		if a.restored = a.asked; !a.asked || state == nil {
+			return
+		}
+		if err := a.evaluator.Restore(state); err != nil {
+			a.d.log.Error("which alerts fired before is not known; those that still do fire anew", "error", err)
+		}
+	default:
+	}
+}
+
+// input is what alerts are judged by.
+func (a *alerting) input(x *setup, p *pipeline.Picture, s *api.Snapshot) *alerts.Input {
+	b := &x.loaded.Budget
+	in := &alerts.Input{
+		Now: p.At, Standby: x.standby(), Warming: p.Warming, Share: x.share(),
+		Unknown: p.Scopes == 0 || p.Rebuilding || a.d.gate.isShut(),
+		Store:   p.StoreErr != nil || a.d.watch.failed() != nil || len(p.Stalled) > 0,
+		Rules: alerts.Rules{
+			Low: b.Low, CoverageFloor: b.CoverageFloor, CoverageExpected: b.CoverageExpected, VisibilityFloor: b.VisibilityFloor,
+			MinArrivals: b.MinArrivals, Declared: s.Policy,
+		},
+	}
+	for i := range s.Sources {
+		if src := &s.Sources[i]; src.Kind != "scope" {
+			in.Sources = append(in.Sources, alertSource(src))
+		}
+	}
+	read, lost := a.lost.lately(p.At, p, x.sources)
+	own, routes := x.loaded.budgets()
+	for i := range p.Dependencies {
+		d := &p.Dependencies[i]
+		f := alertFigures(d, &own, routes)
+		if f == nil {
+			continue
+		}
+		f.SampleBits, f.Read, f.Lost = p.SampleBits, read, lost
+		f.ScopeSplit = d.ScopeSplit || a.d.reader.splits.has(d.Name)
+		in.Dependencies = append(in.Dependencies, *f)
+	}
+	return in
+}
+
+// alertFigures is what is live of a dependency; nil, if nothing is.
+func alertFigures(d *pipeline.LiveDependency, own *budget.Model, routes map[string]*budget.Model) *alerts.Figures {
+	if len(d.Windows) == 0 {
+		return nil
+	}
+	f := &alerts.Figures{Dependency: d.Name}
+	for i := range d.Windows {
+		w := &d.Windows[i]
+		f.At, f.Known = tickTime(w.To), max(f.Known, time.Duration(w.To-w.From)*time.Second)
+		switch w.Length {
+		case 10 * time.Second:
+			f.Ten = w.Total
+		case time.Minute:
+			f.Minute = w.Total
+		}
+	}
+	if n := len(d.ClosedWindows); n > 0 {
+		w := &d.ClosedWindows[n-1]
+		f.Closed = &alerts.Closed{Span: time.Duration(w.To-w.From) * time.Second, Totals: w.Total, Questions: w.Questions, Hops: w.Hops}
+	}
+	for i := range d.Budgets {
+		b := &d.Budgets[i]
+		model := own
+		if b.Route != "" {
+			model = routes[b.Route]
+		}
+		f.Budgets = append(f.Budgets, alerts.Budget{
+			Route: b.Route, Model: b.Model, Window: time.Duration(b.To-b.From) * time.Second, Repeats: model != nil && model.Repeats(),
+			Some: b.Some, Reading: b.Reading, ExhaustsIn: b.ExhaustsIn,
+		})
+	}
+	return f
+}
+
+// alertSource is how a source stands, by its slowest partition that has something to
+// be read.
+func alertSource(s *api.Source) alerts.Source {
+	out := alerts.Source{Name: s.Name, Failed: s.State == "failed"}
+	for i := range s.Partitions {
+		p := &s.Partitions[i]
+		if seconds, ok := p.LagSeconds.Value(); p.Lag > 0 && ok {
+			out.Behind, out.Lag = true, max(out.Lag, time.Duration(seconds*float64(time.Second)))
+		}
+	}
+	return out
+}
+
+// standby says that another instance counts, or that this one only sends.
+func (x *setup) standby() bool {
+	return len(x.sources) > 0 && !slices.ContainsFunc(x.sources, func(s *source) bool { return !s.standby() && !s.sends })
+}
+
+// share says that other instances count a part of the questions.
+func (x *setup) share() bool {
+	return slices.ContainsFunc(x.sources, func(s *source) bool {
+		r, _, _ := s.now()
+		k, ok := r.(*ingest.Kafka)
+		return ok && !s.sends && k.Shared()
+	})
+}
+
+// lostRecords remembers how many records were read, and how many were not, so that
+// what was lost once does not count for ever.
+type lostRecords struct{ samples []lostSample }
+
+type lostSample struct {
+	at         time.Time
+	read, lost uint64
+}
+
+// lostFor is how far back it goes, and lostEvery how often it looks.
+const (
+	lostFor   = 5 * time.Minute
+	lostEvery = 10 * time.Second
+)
+
+func (l *lostRecords) lately(now time.Time, p *pipeline.Picture, sources []*source) (read, lost uint64) {
+	read, lost = readAndLost(p, sources)
+	if n := len(l.samples); n > 0 && (read < l.samples[n-1].read || lost < l.samples[n-1].lost) {
+		l.samples = nil // other sources
+	}
+	if n := len(l.samples); n == 0 || now.Sub(l.samples[n-1].at) >= lostEvery {
+		l.samples = append(l.samples, lostSample{now, read, lost})
+	}
+	for len(l.samples) > 1 && now.Sub(l.samples[0].at) > lostFor {
+		l.samples = l.samples[1:]
+	}
+	return read - l.samples[0].read, lost - l.samples[0].lost
+}
+
+// keep reads and keeps what outlives a restart, until ctx ends; then it keeps what is
+// left.
+func (a *alerting) keep(ctx context.Context) {
+	retry := time.NewTicker(watchEvery)
+	defer retry.Stop()
+	var load bool
+	var state []byte
+	for {
+		select {
+		case <-ctx.Done():
+			if len(a.unsaved) > 0 {
+				state = <-a.unsaved
+			}
+			if state != nil {
+				ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime/3)
+				defer cancel()
+				a.save(ctx, state)
+			}
+			return
+		case <-a.wanted:
+			load = true
+		case state = <-a.unsaved:
+		case <-retry.C:
+		}
+		if load {
+			text, err := a.d.store.Load(ctx, a.name())
+			if err != nil {
+				continue // the store is watched, and that is said elsewhere
+			}
+			load = false
+			select {
+			case a.loaded <- text:
+			case <-ctx.Done():
+			}
+		}
+		if state != nil && a.save(ctx, state) {
+			state = nil
+		}
+	}
+}
+
+func (a *alerting) save(ctx context.Context, state []byte) bool {
+	if err := a.d.store.Save(ctx, a.name(), state); err != nil {
+		if ctx.Err() == nil {
+			a.d.log.Debug("which alerts fire was not kept; it is tried again", "error", err)
+		}
+		return false
+	}
+	return true
+}
+
+// name is under what the state of alerts is kept: the same for all instances that may
+// take over from each other, and another for each that has a share of its own.
+func (a *alerting) name() string {
+	l := a.d.setup.Load().loaded
+	parts := []string{l.Dependency.Name, l.Dependency.Field}
+	share := false
+	for i := range l.Sources {
+		s := &l.Sources[i]
+		parts = append(parts, sourceName(s))
+		if s.Kafka != nil {
+			parts = append(parts, s.Kafka.Group)
+			share = share || s.Kafka.Keyed || s.Kafka.Exchange != nil
+		}
+	}
+	if share {
+		host, _ := os.Hostname()
+		parts = append(parts, host)
+	}
+	text, err := json.Marshal(parts)
+	if err != nil {
+		panic(err) // of texts alone
+	}
+	sum := sha256.Sum256(text)
+	return "alerts/" + hex.EncodeToString(sum[:8])
+}
+
+// minWebhookSecret is how many bytes a webhook's secret has at least: a shorter one
+// could be guessed from one message.
+const minWebhookSecret = 16
+
+// sinks are who is told of alerts, by the configuration.
+func (l *loaded) sinks() (alerts.Sinks, error) {
+	var out alerts.Sinks
+	for _, e := range l.Alerts.Alertmanagers {
+		out.Alertmanagers = append(out.Alertmanagers, alerts.Endpoint{URL: e.URL(), Shown: e.String()})
+	}
+	for i := range l.Alerts.Webhooks {
+		w := &l.Alerts.Webhooks[i]
+		at, secret := fmt.Sprintf("alerts.webhooks[%d]", i), string(w.Secret.Bytes())
+		if w.SecretFile != "" {
+			b, err := os.ReadFile(w.SecretFile)
+			if err != nil {
+				return out, fmt.Errorf("%s.secret_file: %w", at, err)
+			}
+			secret = strings.TrimRight(string(b), "\r\n")
+		}
+		if signed := w.SecretFile != "" || secret != ""; signed && len(secret) < minWebhookSecret {
+			return out, l.Refuse(at, "its secret has %d bytes: want at least %d, such as openssl rand -hex 32 prints", len(secret), minWebhookSecret)
+		}
+		out.Webhooks = append(out.Webhooks, alerts.Webhook{Endpoint: alerts.Endpoint{URL: w.URL.URL(), Shown: w.URL.String()}, Secret: secret})
+	}
+	return out, nil
+}
