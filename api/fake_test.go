@@ -151,6 +151,7 @@ func stormSnapshot() *Snapshot {
 			},
 		}},
 		StoreWrites: Distribution{[]Bucket{{0.005, 10}, {0.1, 2}}, 13, 20.5},
+		StoreErrors: map[string]uint64{"full": 7, "other": 0},
 	}
 }
 

@@ -81,6 +81,9 @@ type Snapshot struct {
 	// QuestionsLeftOut counts questions that are over and were too many to be stored.
 	QuestionsLeftOut uint64
 	StoreWrites      Distribution // seconds that writes to the store took, failed ones too; buckets as StoreWriteBounds
+	// StoreErrors counts what the store answered with an error, by kind; all kinds that
+	// there are, from the start on.
+	StoreErrors map[string]uint64
 }
 
 // Build says what program this is.

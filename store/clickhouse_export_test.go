@@ -24,7 +24,9 @@ func NewEncoding(w *Write) *Encoding {
 		id, _ := t.series(seriesOf(r))
 		k := key{r.At, id, r.LateBlock}
 		_, _ = t.put(0, k, &value{rules: r.Rules, version: r.Version, plain: r.Counts.Totals(), counts: r.Counts.Append(nil)}, true)
-		e.facts = append(e.facts, *t.rowFact(0, k, t.changed[0][k.at][k]))
+		var f fact
+		t.rowFact(&f, 0, k, t.changed[0][k.at][k])
+		e.facts = append(e.facts, f)
 	}
 	return e
 }

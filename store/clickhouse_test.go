@@ -196,6 +196,57 @@ func TestClickHouseWritesOnePart(t *testing.T) {
 	server.Exec(t, "SYSTEM START MERGES "+server.Database+".facts")
 }
 
+// A process that holds a scope reads nothing before it writes: an insert, and a look
+// whether it still holds it, are all. What happened meanwhile it learns by that look.
+func TestClickHouseWritesWithoutReading(t *testing.T) {
+	server := clickhousetest.Start(t)
+	a, b, want := openClickHouse(t, server), openClickHouse(t, server), store.NewMemory()
+	var statements []string
+	server.Judge(func(text string) (clickhousetest.Fault, bool) {
+		statements = append(statements, text)
+		return clickhousetest.Fault{}, false
+	})
+	at := int64(benchBase)
+	write := func(s store.Store) int {
+		t.Helper()
+		statements = nil
+		w := &store.Write{Scope: "s", Rules: 1, Rows: []store.Row{tick(at, "web")}, Closed: at - 60}
+		if err := errors.Join(s.Write(t.Context(), w), want.Write(t.Context(), w)); err != nil {
+			t.Fatal(err)
+		}
+		at++
+		return len(statements)
+	}
+	if n := write(a); n < 5 {
+		t.Errorf("the first write has %d statements: %q", n, statements)
+	}
+	for range 3 {
+		if n := write(a); n != 2 || !strings.HasPrefix(statements[0], "INSERT INTO facts") {
+			t.Errorf("the next has %d statements: %q", n, statements)
+		}
+	}
+	write(b)
+	if n := write(a); n < 7 {
+		t.Errorf("after another came in between a write has %d statements: %q", n, statements)
+	}
+	if n := write(a); n != 2 {
+		t.Errorf("the next after that has %d: %q", n, statements)
+	}
+	// After an error it is not known what is there.
+	server.Fail(clickhousetest.Fault{Of: "INSERT INTO facts", Done: true})
+	if err := a.Write(t.Context(), &store.Write{Scope: "s", Rules: 1, Rows: []store.Row{tick(at, "api")}}); err == nil {
+		t.Fatal("the answer was not lost")
+	}
+	if n := write(a); n < 3 {
+		t.Errorf("after a lost answer a write has %d statements: %q", n, statements)
+	}
+	again := &store.Write{Scope: "s", Rules: 1, Rows: []store.Row{tick(at-1, "api")}, Closed: at + 120}
+	if err := errors.Join(a.Write(t.Context(), again), want.Write(t.Context(), again)); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "without reading", a, want)
+}
+
 func TestClickHouseErrorsAreNamed(t *testing.T) {
 	server := clickhousetest.Start(t)
 	s := openClickHouse(t, server)
@@ -208,12 +259,19 @@ func TestClickHouseErrorsAreNamed(t *testing.T) {
 	}
 	for code, want := range map[int]error{
 		164: store.ErrReadOnly, 242: store.ErrReadOnly, 243: store.ErrFull, 16: store.ErrSchema, 60: store.ErrSchema, 81: store.ErrNoDatabase, 516: store.ErrPassword,
+		159: store.ErrSlow, 252: store.ErrSlow, 319: store.ErrSlow, 285: store.ErrUnreachable, 115: store.ErrTooOld,
 	} {
 		server.Fail(clickhousetest.Fault{Of: "INSERT INTO facts", Code: code, Message: "no"})
 		check(fmt.Sprint("code ", code), want, "", s.Write(t.Context(), w))
 		server.Fail(clickhousetest.Fault{Of: "INSERT INTO checks", Code: code, Message: "no"})
 		check(fmt.Sprint("a check with code ", code), want, "", s.Check(t.Context()))
 	}
+	held := make(chan struct{})
+	server.Before("INSERT INTO checks", func() { <-held })
+	late, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	check("no answer in time", store.ErrSlow, "system.processes", s.Check(late))
+	close(held)
 	up := server.Down()
 	check("down", store.ErrUnreachable, "store.clickhouse.addr", s.Write(t.Context(), w))
 	check("down", store.ErrUnreachable, "store.clickhouse.addr", s.Check(t.Context()))

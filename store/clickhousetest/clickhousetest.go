@@ -39,6 +39,7 @@ type Server struct {
 	mu       sync.Mutex
 	password string
 	faults   []Fault
+	judge    func(statement string) (Fault, bool)
 	hooks    []hook
 	down     bool
 }
@@ -167,6 +168,14 @@ func (s *Server) Fail(faults ...Fault) {
 	s.faults = append(s.faults, faults...)
 }
 
+// Judge lets a function decide of every statement what goes wrong with it, if no fault
+// of Fail strikes it. It is called by several goroutines, one at a time; nil ends it.
+func (s *Server) Judge(judge func(statement string) (f Fault, faulty bool)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.judge = judge
+}
+
 // Before runs f once, before the next statement that has some text in it is carried
 // out.
 func (s *Server) Before(of string, f func()) {
@@ -216,6 +225,9 @@ func (s *Server) next(statement string) (f Fault, faulty bool) {
 			s.faults = slices.Delete(s.faults, i, i+1)
 			return f, true
 		}
+	}
+	if s.judge != nil {
+		return s.judge(statement)
 	}
 	return Fault{}, false
 }
