@@ -106,7 +106,7 @@ test-recorded: ## record logs from real nginx, Envoy, HAProxy, Apache and Caddy,
 	bash examples/record/caddy.sh
 
 test-kafka: ## kill daemons that read from a real Kafka broker, and audit what is left
-	$(GO) run ./ingest/kafkatest $(GO) test -count=1 -timeout 10m -run '^TestKafka' -v ./cmd/auditor
+	$(GO) run ./ingest/kafkatest $(GO) test -count=1 -timeout 20m -run '^TestKafka' -v ./cmd/auditor
 
 clean: ## remove what was built and fetched
 	rm -rf bin .cache $(WEB)/node_modules $(filter-out %/README,$(wildcard $(WEB)/dist/*))
