@@ -1,7 +1,8 @@
 # The two commands that do everything on a fresh machine: make demo, make test.
 # Go (see go.mod) is all that they need. Where there is npm they build the live page,
-# too; make test uses a C compiler for the race detector, Chromium for the page, and npm
-# to fetch a ClickHouse engine (178 MB, once), where there are such.
+# too; make test uses a C compiler for the race detector, Chromium for the page, npm to
+# fetch a ClickHouse engine (178 MB, once), and apt-get an old server (16 MB, once), where
+# there are such.
 
 GO      ?= go
 BIN     := bin/auditor

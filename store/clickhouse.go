@@ -92,6 +92,15 @@ func OpenClickHouse(ctx context.Context, at ClickHouse) (Store, error) {
 
 // connectClickHouse connects to nothing yet.
 func connectClickHouse(at ClickHouse, database string) (*clickhouse, error) {
+	o, err := at.options(database)
+	if err != nil {
+		return nil, err
+	}
+	return dialClickHouse(at, o)
+}
+
+// options are those of the client.
+func (at *ClickHouse) options(database string) (*ch.Options, error) {
 	methods := map[string]ch.CompressionMethod{"": ch.CompressionLZ4, "lz4": ch.CompressionLZ4, "zstd": ch.CompressionZSTD, "none": ch.CompressionNone}
 	method, ok := methods[at.Compression]
 	if !ok {
@@ -106,6 +115,10 @@ func connectClickHouse(at ClickHouse, database string) (*clickhouse, error) {
 	if at.HTTP {
 		o.Protocol = ch.HTTP
 	}
+	return o, nil
+}
+
+func dialClickHouse(at ClickHouse, o *ch.Options) (*clickhouse, error) {
 	conn, err := ch.Open(o)
 	if err != nil {
 		return nil, fmt.Errorf("store: open ClickHouse at %v: %w", at.Addr, err)

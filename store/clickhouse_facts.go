@@ -162,15 +162,18 @@ func (c *clickhouse) insert(ctx context.Context, facts []fact) (err error) {
 }
 
 func (c *clickhouse) insertColumns(ctx context.Context, b *columns) (err error) {
-	ctx = ch.Context(ctx, ch.WithColumnNamesAndTypes(factColumns))
-	batch, err := c.conn.PrepareBatch(ctx, insertFacts)
+	return c.insertBlock(ctx, insertFacts, factColumns, b.all())
+}
+
+func (c *clickhouse) insertBlock(ctx context.Context, text string, of []ch.ColumnNameAndType, values []any) (err error) {
+	batch, err := c.conn.PrepareBatch(ch.Context(ctx, ch.WithColumnNamesAndTypes(of)), text)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, batch.Close()) }()
-	for i, values := range b.all() {
-		if err := batch.Column(i).Append(values); err != nil {
-			return fmt.Errorf("column %s: %w", factColumns[i].Name, err)
+	for i, v := range values {
+		if err := batch.Column(i).Append(v); err != nil {
+			return fmt.Errorf("column %s: %w", of[i].Name, err)
 		}
 	}
 	return batch.Send()

@@ -8,6 +8,8 @@
 // protocol, several queries at once (here they wait for one another), replication
 // and ON CLUSTER.
 //
+// For the first two there is Debian's server, in a process of its own: see Debian.
+//
 // The library has 178 MB as it is fetched. It lies in the folder .cache of the
 // module, fetched once by npm, in a pinned version whose hash is checked.
 package clickhousetest
