@@ -531,6 +531,33 @@ func TestClickHouseOwnerThatDiesWhileItWrites(t *testing.T) {
 	same(t, "when less came", a, want)
 }
 
+// The worst questions are right where more are equal than are asked for, and where the
+// parts of one that it had before are not merged yet.
+func TestClickHouseWorstQuestionsAmongEquals(t *testing.T) {
+	server := clickhousetest.Start(t)
+	s := openClickHouse(t, server)
+	server.ExecIn(t, server.Database, "SYSTEM STOP MERGES facts")
+	insert := func(n int, key, arrivals string) {
+		server.ExecIn(t, server.Database, fmt.Sprintf(`INSERT INTO facts (kind, at, scope, dependency, route, key_hash, lot, last, arrivals, first, minor)
+SELECT 'question', %d, 's', 'seats', 'GET /', reinterpretAsFixedString(toUInt128(%s)), 2147483648, %d, %s AS n, %d, n FROM numbers(%d)`,
+			benchBase, key, int64(benchBase)*1e9+7, arrivals, int64(benchBase)*1e9, n))
+	}
+	insert(200, "255 - number", "9")
+	for part := range 40 { // each in a part of its own
+		insert(1, "1000", fmt.Sprint(10+part))
+	}
+	q := store.QuestionQuery{From: time.Unix(benchBase, 0), To: time.Unix(benchBase+1, 0), Limit: 4, Among: 201}
+	got, err := s.WorstQuestions(t.Context(), q)
+	if err != nil || len(got) != 4 || got[0].Arrivals != 49 || got[0].KeyHash[1] != 3 || got[1].KeyHash[0] != 56 || got[2].KeyHash[0] != 57 || got[3].KeyHash[0] != 58 || got[3].Arrivals != 9 {
+		t.Errorf("the worst are %+v, %v", got, err)
+	}
+	q.Among = 200
+	if _, err := s.WorstQuestions(t.Context(), q); !errors.Is(err, store.ErrTooMany) {
+		t.Errorf("of 201 questions, when 200 may be looked at: %v", err)
+	}
+	server.ExecIn(t, server.Database, "SYSTEM START MERGES facts")
+}
+
 // until waits for something that is under way.
 func until(t *testing.T, done func() bool) {
 	t.Helper()

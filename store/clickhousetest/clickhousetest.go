@@ -135,6 +135,12 @@ func (s *Server) Exec(t testing.TB, text string) {
 	s.Query(t, text)
 }
 
+// ExecIn is Exec in another database.
+func (s *Server) ExecIn(t testing.TB, database, text string) {
+	t.Helper()
+	s.run(t, database, text)
+}
+
 // Query runs a query in the server's database, past the HTTP server, and returns its
 // rows with tabs between columns.
 func (s *Server) Query(t testing.TB, text string) []string {
