@@ -140,6 +140,25 @@ func (c *clickhouse) know(ctx context.Context, kinds, where string) (*known, err
 	return k, err
 }
 
+// keepFor is for how long a process goes by what it knows of a scope that it holds,
+// without reading it again. Only who holds the claim changes a scope's state, but for
+// what has expired, of which whoever expires it tells: so this is far less than
+// deleteAfter, until when what has expired is still there.
+const keepFor = time.Minute
+
+// stateOf is what is known of a scope, and the number of the claim under which it may be
+// changed. It is what this process knows since it last wrote, or read anew. If it is
+// out of date another process has claimed the scope since, and then the write that it is
+// for is not acknowledged.
+func (c *clickhouse) stateOf(ctx context.Context, x *scopeTurn, scope string) (s *state, number int64, err error) {
+	expired := c.expired.Load()
+	if x.kept != nil && x.expired == expired && time.Since(x.read) < keepFor {
+		return x.kept, x.claim, nil
+	}
+	x.read, x.expired = time.Now(), expired
+	return c.hold(ctx, scope)
+}
+
 // claimTries is how often a process claims a scope that others claim too.
 const claimTries = 8
 

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 	"sync"
@@ -27,6 +29,29 @@ func (l *loaded) openStore(ctx context.Context) (store.Store, error) {
 		return nil, err
 	}
 	return store.OpenClickHouse(ctx, at)
+}
+
+// openWithin is how long a daemon that starts waits for a store that does not answer,
+// as one does that is started at the same time. It is less than a supervisor allows.
+const openWithin = 30 * time.Second
+
+// awaitStore opens the store. One that does not answer is asked again for a while; all
+// else that is wrong with it is said at once.
+func (l *loaded) awaitStore(ctx context.Context, log *slog.Logger) (store.Store, error) {
+	ctx, cancel := context.WithTimeout(ctx, openWithin)
+	defer cancel()
+	for pause := 200 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+		s, err := l.openStore(ctx)
+		if !errors.Is(err, store.ErrUnreachable) || ctx.Err() != nil {
+			return s, err
+		}
+		log.Warn("the store does not answer yet; trying again", "error", err, "pause", pause)
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(pause):
+		}
+	}
 }
 
 // clickhouse is how to reach the database that the configuration names.
