@@ -1,7 +1,8 @@
 # The two commands that do everything on a fresh machine: make demo, make test.
 # Go (see go.mod) is all that they need. Where there is npm they build the live page,
-# too; make test uses a C compiler for the race detector, Chromium for the page, and npm
-# to fetch a ClickHouse engine (178 MB, once), where there are such.
+# too; make test uses a C compiler for the race detector, Chromium for the page, npm to
+# fetch a ClickHouse engine (178 MB, once), and apt-get an old server (16 MB, once), where
+# there are such.
 
 GO      ?= go
 BIN     := bin/auditor
@@ -106,7 +107,7 @@ test-recorded: ## record logs from real nginx, Envoy, HAProxy, Apache and Caddy,
 	bash examples/record/caddy.sh
 
 test-kafka: ## kill daemons that read from a real Kafka broker, and audit what is left
-	$(GO) run ./ingest/kafkatest $(GO) test -count=1 -timeout 10m -run '^TestKafka' -v ./cmd/auditor
+	$(GO) run ./ingest/kafkatest $(GO) test -count=1 -timeout 20m -run '^TestKafka' -v ./cmd/auditor
 
 clean: ## remove what was built and fetched
 	rm -rf bin .cache $(WEB)/node_modules $(filter-out %/README,$(wildcard $(WEB)/dist/*))

@@ -34,6 +34,9 @@ const (
 	leastRead = 0.99
 	// lagging is how far behind is told, and holds back resolving; caughtUp is not.
 	lagging, caughtUp = 30 * time.Second, 15 * time.Second
+	// longestKnown is the longest live window: a budget's may be longer, and is taken
+	// to be full then.
+	longestKnown = 5 * time.Minute
 	// sigmas is by how many standard deviations a share is below another so that it is
 	// not by chance, and sigmasOver so that it may be.
 	sigmas, sigmasOver = 3, 2
@@ -157,7 +160,7 @@ func (l *look) readBudget(b *Budget) (low, exhausted, soonGone verdict) {
 	if !b.Some {
 		// With few arrivals there is no budget to spend; where the window is not full,
 		// or too few questions are followed, that is not known.
-		if l.d.Known < b.Window || l.d.SampleBits > 0 {
+		if l.d.Known < min(b.Window, longestKnown) || l.d.SampleBits > 0 {
 			return unknown, unknown, unknown
 		}
 		return no, no, no

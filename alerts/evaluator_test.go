@@ -559,6 +559,7 @@ func TestWhatIsGoneIsOver(t *testing.T) {
 	for _, gone := range []func(b *bench){
 		func(b *bench) { b.in.Dependencies = nil },
 		func(b *bench) { b.dep().Budgets = nil },
+		func(b *bench) { b.dep().Budgets[0].Some, b.dep().Budgets[0].Window = false, 10*time.Minute }, // so few that there is no reading
 	} {
 		b := newBench(t)
 		b.consume(0.6)

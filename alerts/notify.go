@@ -46,16 +46,16 @@ type Notifier struct {
 	client *http.Client
 
 	mu      sync.Mutex
-	want    []*runner // what the configuration has
-	counts  []*counts // of all that there were, in order of their first
-	current []Alert   // the newest
+	want    []*runner          // what the configuration has
+	counts  map[string]*counts // of all that there were, by name
+	current []Alert            // the newest
 	wake    chan struct{}
 }
 
 // NewNotifier returns a notifier that tells only the log. It is inert until Run.
 func NewNotifier(log *slog.Logger) *Notifier {
 	n := &Notifier{
-		log: log.With("component", "alerts"), wake: make(chan struct{}, 1),
+		log: log.With("component", "alerts"), wake: make(chan struct{}, 1), counts: map[string]*counts{},
 		// A redirect is not followed: a signed text is for whoever was named.
 		client: &http.Client{Timeout: sendTimeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 	}
@@ -94,6 +94,7 @@ type sink interface {
 // runner is a sink of the configuration.
 type runner struct {
 	sink
+	counts   *counts
 	identity any // equal for a sink that may go on
 	stop     context.CancelFunc
 	ended    chan struct{} // nil: it does not run yet
@@ -112,7 +113,12 @@ func (n *Notifier) Configure(s Sinks) {
 			had = slices.Delete(slices.Clone(had), i, i+1)
 			return
 		}
-		n.want = append(n.want, &runner{sink: begin(n.countsOf(name)), identity: identity})
+		c := n.counts[name]
+		if c == nil {
+			c = &counts{name: name}
+			n.counts[name] = c
+		}
+		n.want = append(n.want, &runner{sink: begin(c), counts: c, identity: identity})
 	}
 	add("log", "log", func(c *counts) sink { return newLogSink(n.log, c) })
 	for i, e := range s.Alertmanagers {
@@ -129,17 +135,6 @@ func (n *Notifier) Configure(s Sinks) {
 	case n.wake <- struct{}{}:
 	default:
 	}
-}
-
-func (n *Notifier) countsOf(name string) *counts {
-	for _, c := range n.counts {
-		if c.name == name {
-			return c
-		}
-	}
-	c := &counts{name: name}
-	n.counts = append(n.counts, c)
-	return c
 }
 
 // Run tells until ctx ends.
@@ -191,12 +186,14 @@ func (n *Notifier) Tell(now []Alert, changed []Change) {
 	}
 }
 
-// Sent counts what became of notifications, by sink.
+// Sent counts what became of notifications, by sink of the configuration. One that
+// comes back, or takes another's place, counts on: no count ever falls.
 func (n *Notifier) Sent() []Sent {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	out := make([]Sent, 0, len(n.counts))
-	for _, c := range n.counts {
+	out := make([]Sent, 0, len(n.want))
+	for _, r := range n.want {
+		c := r.counts
 		s := Sent{Sink: c.name, Taken: c.taken.Load(), Failed: c.failed.Load(), Dropped: c.dropped.Load()}
 		if err := c.err.Load(); err != nil {
 			s.Error = *err

@@ -548,11 +548,15 @@ func TestConfigure(t *testing.T) {
 		for _, s := range n.Sent() {
 			counted[s.Sink] = s
 		}
-		if s := counted["webhooks[1]"]; s.Failed != 1 || s.Dropped != 1 {
-			t.Errorf("%+v", s)
+		if s, is := counted["webhooks[1]"]; is {
+			t.Errorf("it is there no more: %+v", s)
 		}
 		if s := counted["webhooks[0]"]; s.Failed != 1 || s.Taken != 1 {
 			t.Errorf("%+v", s)
+		}
+		n.Configure(Sinks{Webhooks: []Webhook{first, second}})
+		if s := n.Sent()[2]; s.Sink != "webhooks[1]" || s.Failed != 1 || s.Dropped != 1 {
+			t.Errorf("back again: %+v", s)
 		}
 	})
 }

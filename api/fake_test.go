@@ -164,6 +164,7 @@ func stormSnapshot() *Snapshot {
 		},
 		Notified:    []alerts.Sent{{Sink: "alertmanagers[0]", Taken: 12}, {Sink: "webhooks[0]", Taken: 1, Failed: 3, Dropped: 1, Error: "it answers 404 Not Found"}},
 		StoreWrites: Distribution{[]Bucket{{0.005, 10}, {0.1, 2}}, 13, 20.5},
+		StoreErrors: map[string]uint64{"full": 7, "other": 0},
 	}
 }
 

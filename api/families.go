@@ -35,7 +35,7 @@ type families struct {
 	live, leftOut, sampling, split               *family
 	records, quarantined, duplicates, late, gaps *family
 	lag, watermark                               *family
-	storeWrite, build                            *family
+	storeWrite, storeErrors, build               *family
 	sourceUp, sourceRestarts                     *family
 	reloadGood, reloadAt                         *family
 	alertsOf, notifications                      *family
@@ -80,6 +80,7 @@ func newFamilies() *families {
 		lag:            gauge("auditor_ingest_lag_seconds", "How far the source's slowest partition is behind.", "source"),
 		watermark:      gauge("auditor_watermark_timestamp_seconds", "Log time up to which the source's slowest partition is read.", "source"),
 		storeWrite:     counter("auditor_store_write_seconds", "Time that writes to the store took."),
+		storeErrors:    counter("auditor_store_errors_total", "Calls that the store answered with an error, by what was wrong.", "kind"),
 		sourceUp:       gauge("auditor_source_up", "1 while the source can be read, 0 while it has failed.", "source"),
 		sourceRestarts: counter("auditor_source_restarts_total", "How often the source was begun anew after it had failed as a whole.", "source"),
 		reloadGood:     gauge("auditor_config_last_reload_successful", "1 if the configuration was read whole when it was last asked for, else 0."),
@@ -95,7 +96,7 @@ func (f *families) all() []*family {
 		f.arrivals, f.unattributable, f.originals, f.repeats, f.responses, f.good, f.deadAnswers, f.deadSeconds, f.busySeconds,
 		f.repeatSeconds, f.retryAsked, f.retryEarly, f.stale, f.violations, f.perQuestion, f.loadFactor, f.amplification,
 		f.declaredWorst, f.coverage, f.readShare, f.visibility, f.consumed, f.exhaustsIn, f.live, f.leftOut, f.sampling, f.split, f.records,
-		f.quarantined, f.duplicates, f.late, f.gaps, f.lag, f.watermark, f.storeWrite, f.build, f.sourceUp, f.sourceRestarts, f.reloadGood, f.reloadAt,
+		f.quarantined, f.duplicates, f.late, f.gaps, f.lag, f.watermark, f.storeWrite, f.storeErrors, f.build, f.sourceUp, f.sourceRestarts, f.reloadGood, f.reloadAt,
 		f.alertsOf, f.notifications,
 	}
 }

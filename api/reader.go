@@ -88,6 +88,9 @@ type Snapshot struct {
 	Evaluated, Share bool
 	Alerts           []alerts.Alert // what is worse first
 	Notified         []alerts.Sent
+	// StoreErrors counts what the store answered with an error, by kind; all kinds that
+	// there are, from the start on.
+	StoreErrors map[string]uint64
 }
 
 // Build says what program this is.

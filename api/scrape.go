@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -24,6 +25,9 @@ func (x *scrape) snapshot(s *Snapshot) {
 		x.put(x.reloadAt, float64(at.UnixMilli())/1e3)
 	}
 	x.histogram(x.storeWrite, &s.StoreWrites, StoreWriteBounds)
+	for _, kind := range slices.Sorted(maps.Keys(s.StoreErrors)) {
+		x.count(x.storeErrors, s.StoreErrors[kind], kind)
+	}
 	names := map[string]bool{}
 	questions := map[string]*Distribution{} // arrivals of each, by dependency
 	for i := range s.Dependencies {

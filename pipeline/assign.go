@@ -13,7 +13,7 @@ var errMoved = fmt.Errorf("%w: another instance has counted on meanwhile, or the
 // assign takes a partition in and says where to begin. ok is false if the scope
 // cannot go on from there: another instance has counted since this one did, and
 // the ledger lacks what it read.
-func (s *scope) assign(p ingest.Partition, at ingest.Position, was left, known bool) (part *livePart, from int64, ok bool) {
+func (s *scope) assign(p ingest.Partition, at ingest.Position, was left, known bool, rest *atRest, unknown bool) (part *livePart, from int64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hold = s.live.cfg.Clock().Add(settle)
@@ -23,6 +23,7 @@ func (s *scope) assign(p ingest.Partition, at ingest.Position, was left, known b
 			return nil, 0, false
 		}
 		part.assigned, part.atEnd = true, time.Time{}
+		s.back(part)
 		part.settle(&was)
 		part.decided = nil
 		if known {
@@ -30,13 +31,19 @@ func (s *scope) assign(p ingest.Partition, at ingest.Position, was left, known b
 		}
 		return part, part.next, true
 	}
-	part = &livePart{Partition: p, assigned: true, next: at.Offset, mark: was.Mark, trail: newTrail(), left: at, base: markAt{at.Offset, was.Mark, was.table}, table: was.table, todo: was.Raised, done: was.Done, old: was.Old, final: noTick}
+	part = &livePart{Partition: p, assigned: true, next: at.Offset, mark: was.Mark, trail: newTrail(), left: at, base: markAt{at.Offset, was.Mark, was.table}, table: was.table, todo: was.Raised, done: was.Done, history: history{was.Old, was.Away}, final: noTick, recorded: noTick}
 	if known && !was.Cold {
-		part.final = was.EmitFrom
+		part.final, part.recorded = was.EmitFrom, was.EmitFrom
 		if was.Config != s.live.cfg.Reading {
 			s.renew(s.rules)
 			part.heed(settled{was.EmitFrom, was.Lateness}, s.live.cfg.Lateness)
 		}
+	}
+	if s.past == nil {
+		part.rest = rest
+	}
+	if s.unknown = s.unknown || unknown; rest != nil {
+		s.others = rest.Parts
 	}
 	s.recall(part, &was)
 	if !s.anew {
@@ -69,7 +76,7 @@ func (s *scope) reads(p ingest.Partition) (source int, yes bool) {
 func (s *scope) unassign(p *livePart) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p.assigned = false
+	p.assigned, p.seen = false, s.closing
 	s.hold = s.live.cfg.Clock().Add(settle)
 }
 
@@ -88,14 +95,17 @@ func (s *scope) abandoned() bool {
 
 // ready gives the watermark by which the partition's next records are read, and what
 // is settled of it.
-func (s *scope) ready(p *livePart) (mark int64, old []settled, err error) {
+func (s *scope) ready(p *livePart) (mark int64, was history, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p.decided != nil {
-		return 0, nil, errDecided
+		return 0, history{}, errDecided
 	}
 	p.raise()
-	return p.mark, p.old, nil
+	if p.rest != nil {
+		s.missed(p)
+	}
+	return p.mark, p.history, nil
 }
 
 // committed is told which position of a partition a restart would be told.

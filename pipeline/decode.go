@@ -68,8 +68,8 @@ type decoder struct {
 	exchange *outgoing // takes the arrivals, if they are sent; else nil
 	line     []byte
 	dead     func(line []byte, reason string, at ingest.Ref)
-	mark     int64     // its partition's watermark before the block
-	old      []settled // of its partition
+	mark     int64 // its partition's watermark before the block
+	history
 }
 
 // shared is what all decoders read and none writes.
@@ -275,9 +275,9 @@ func (d *decoder) put(b *batch) {
 		return
 	}
 	late := d.live && b.trace.add(d.shared, a, d.at.Offset, max(d.mark, d.before))
-	if len(d.old) > 0 {
+	if !d.none() {
 		var counted bool
-		if late, counted = d.shared.judge(d.old, a, max(d.mark, d.before), late); counted {
+		if late, counted = d.shared.judge(&d.history, a, d.at.Offset, max(d.mark, d.before), late); counted {
 			return
 		}
 	}

@@ -201,9 +201,10 @@ type pastScope struct {
 }
 
 type pastPart struct {
-	next     int64 // what is not read
-	final    int64 // ticks before are stored with what is on time of it
-	old      []settled
+	next    int64 // what is not read
+	counted int64 // what is in no row of these ticks
+	final   int64 // ticks before are stored with what is on time of it
+	history
 	source   string
 	expected bool // it is to be read by the next configuration, too
 }
@@ -240,10 +241,13 @@ func (next *Live) inherit(l *Live, scopes []*scope) {
 		s.mu.Lock()
 		was := &pastScope{rules: max(s.rules, s.above), stored: s.stored, warm: s.warm, lateness: int64(l.cfg.Lateness), parts: map[string]pastPart{}}
 		for name, p := range s.parts {
-			x := pastPart{next: max(p.next, p.told), final: s.stored, old: p.old, source: l.cfg.Sources[p.Source].Name}
+			if p.rest != nil {
+				s.missed(p)
+			}
+			r := s.readUpTo(p, s.stored)
+			x := pastPart{next: max(p.next, p.told), counted: r.Next, final: s.stored, history: history{p.old, r.Away}, source: l.cfg.Sources[p.Source].Name}
 			if !p.reading { // what came to it since it stopped is in no row
-				at, _, _ := parseLeft(p.left.Metadata)
-				x.final = at.EmitFrom
+				x.away = append(slices.Clone(x.away), absence{From: x.counted, Tick: s.stored})
 			}
 			was.parts[name] = x
 		}
@@ -369,7 +373,9 @@ func (s *scope) recall(p *livePart, was *left) {
 		return
 	}
 	x, read := s.past.parts[p.Name]
-	p.told, p.old = x.next, x.old
+	p.told, p.history = x.next, x.history
+	p.counted, p.recorded = x.counted, s.past.stored
+	p.anew(s.past.stored)
 	switch {
 	case s.past.stored == noTick:
 	case !read:

@@ -43,7 +43,7 @@ func (w writer) Write(ctx context.Context, in *Written) error {
 	if before {
 		return errStore
 	}
-	out := &store.Write{Scope: in.Scope, Rules: in.Rules, Closed: in.Closed}
+	out := &store.Write{Scope: in.Scope, Rules: in.Rules, Closed: in.Closed, Note: in.Note}
 	for _, r := range in.Rows {
 		row := store.Row{
 			At: r.At, Scope: in.Scope, LateBlock: store.OnTime, Dependency: r.Dependency, Route: r.Route, Name: r.Name,
@@ -68,6 +68,10 @@ func (w writer) Write(ctx context.Context, in *Written) error {
 
 func (w writer) NextRules(ctx context.Context, scope string) (uint32, error) {
 	return w.rows.NextRules(ctx, scope)
+}
+
+func (w writer) Note(ctx context.Context, scope string) ([]byte, error) {
+	return w.rows.Note(ctx, scope)
 }
 
 // stored are the rows by originator of ticks from from up to to.

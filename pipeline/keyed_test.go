@@ -24,6 +24,12 @@ func TestKeyedPartitionsAreCountedWhole(t *testing.T) {
 				f.feed(i, len(logs[i].lines))
 			}
 			time.Sleep(5 * time.Second)
+			f.commit()
+			for i, at := range f.committed { // each goes on by itself
+				if was, _, err := parseLeft(at.Metadata); err != nil || was.EmitFrom <= noon.Unix() {
+					t.Errorf("partition %d would be read again from %v, %v", i, at, err)
+				}
+			}
 			f.kill()
 			rows = f.store.contents(end)
 		})

@@ -199,6 +199,11 @@ func (l *Live) Assigned(ctx context.Context, p ingest.Partition, at ingest.Posit
 	if exchanged || l.cfg.Keyed[p.Source] {
 		name, shards = p.Name, 1
 	}
+	var rest *atRest
+	unknown := false
+	if name == everything { // else it has the scope for itself
+		rest, unknown = l.recollect(ctx, name)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.scopes[name]
@@ -206,7 +211,7 @@ func (l *Live) Assigned(ctx context.Context, p ingest.Partition, at ingest.Posit
 		if source, ok := s.reads(p); ok {
 			return nil, at, fmt.Errorf("%s is read by sources[%d] already; by sources[%d] too it would be counted twice: take it out of one", p.Name, source, p.Source)
 		}
-		if part, from, ok := s.assign(p, at, was, known); ok {
+		if part, from, ok := s.assign(p, at, was, known, rest, unknown); ok {
 			return l.session(s, part), ingest.Position{Offset: from, Metadata: at.Metadata}, nil
 		}
 		l.cfg.Log.Info("another instance has counted on; the scope begins anew", "scope", name, "partition", p.Name)
@@ -216,7 +221,7 @@ func (l *Live) Assigned(ctx context.Context, p ingest.Partition, at ingest.Posit
 	s.inherit(l.past.scopes[name])
 	delete(l.past.scopes, name) // a later one goes by positions
 	l.scopes[name] = s
-	part, from, _ := s.assign(p, at, was, known)
+	part, from, _ := s.assign(p, at, was, known, rest, unknown)
 	return l.session(s, part), ingest.Position{Offset: from, Metadata: at.Metadata}, nil
 }
 
@@ -323,11 +328,11 @@ func (s *session) consume(ctx context.Context, b *ingest.Batch) error {
 		return err
 	}
 	defer func() { s.live.decoders <- d }()
-	mark, old, err := s.scope.ready(s.part)
+	mark, was, err := s.scope.ready(s.part)
 	if err != nil {
 		return err
 	}
-	d.mark, d.old, d.shards = mark, old, s.scope.width
+	d.mark, d.history, d.shards = mark, was, s.scope.width
 	return s.scope.advance(s.part, b, d.decode(s.part.Source, block), d, j)
 }
 

@@ -17,6 +17,9 @@ const noTick = math.MinInt64
 type livePart struct {
 	ingest.Partition
 	assigned bool
+	seen     int64   // what was closed when it was assigned last
+	counted  int64   // records before are counted by an earlier run
+	recorded int64   // ticks before are closed by what is at rest of the partition
 	next     int64   // offset to be read next
 	sent     []int64 // offsets of the batches that not every shard is through with
 	mark     int64   // watermark
@@ -32,12 +35,13 @@ type livePart struct {
 	begun    bool              // records have come
 	joiner   *accesslog.Joiner // holds what came of lines in parts; nil: nothing ever did
 	warming  bool              // what the ledger had to read again is gone; until the next records
-	old      []settled         // see settled
-	final    int64             // ticks before were stored with all that is on time of it when it was assigned
-	rules    uint32            // in its position as it is kept
-	reading  bool              // it was assigned when the scope was paused
-	told     int64             // records below it are in the counts of this process already
-	table    *table            // of a partition of the exchange
+	history
+	rest    *atRest // what the store knew when it was assigned, until its first records come
+	final   int64   // ticks before were stored with all that is on time of it when it was assigned
+	rules   uint32  // in its position as it is kept
+	reading bool    // it was assigned when the scope was paused
+	told    int64   // records below it are in the counts of this process already
+	table   *table  // of a partition of the exchange
 
 	joined     []byte // memory of join
 	joinedRefs []ingest.Ref

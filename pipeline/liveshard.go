@@ -22,20 +22,21 @@ const keptBeats = 1 << 16
 
 // liveJob is a batch for every shard to take its part of, or a beat.
 type liveJob struct {
-	batch  *batch    // nil: none
-	part   *livePart // its partition
-	block  int64     // of offsets, that it begins in
-	mark   int64     // the partition's watermark before the batch
-	to     int64     // ticks before are to be closed
-	beat   bool
-	most   int             // with a beat: questions that may be followed
-	find   *search         // nothing but that
-	final  int64           // of its partition
-	again  bool            // of a batch that this process has counted already
-	passed *sync.WaitGroup // told by every shard that it is through; nil: nobody waits
-	routes []uint16
-	peers  []uint8
-	left   atomic.Int32
+	batch   *batch    // nil: none
+	part    *livePart // its partition
+	counted Range     // its offsets
+	block   int64     // of offsets, that it begins in
+	mark    int64     // the partition's watermark before the batch
+	to      int64     // ticks before are to be closed
+	beat    bool
+	most    int             // with a beat: questions that may be followed
+	find    *search         // nothing but that
+	final   int64           // of its partition
+	again   bool            // of a batch that this process has counted already
+	passed  *sync.WaitGroup // told by every shard that it is through; nil: nobody waits
+	routes  []uint16
+	peers   []uint8
+	left    atomic.Int32
 }
 
 func newLiveShard(s *scope, most int) *liveShard {

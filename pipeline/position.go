@@ -131,6 +131,7 @@ type left struct {
 	Config   string    `json:"cfg,omitempty"`  // Config.Reading of who left it
 	Lateness int64     `json:"late,omitempty"` // by which ticks before EmitFrom were closed
 	Old      []settled `json:"old,omitempty"`  // by which others were closed earlier, while their records may still come
+	Away     []absence `json:"away,omitempty"` // which ticks were closed without it, while its records may still come
 	Table    string    `json:"from,omitempty"` // of a partition of the exchange: what was seen of the source partitions, see table.go
 	table    *table
 }

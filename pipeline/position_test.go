@@ -15,6 +15,9 @@ func TestMetadataFits(t *testing.T) {
 	for range maxSettled {
 		l.Old = append(l.Old, settled{math.MaxInt64, math.MaxInt64})
 	}
+	for range keptAbsences {
+		l.Away = append(l.Away, absence{math.MaxInt64, math.MaxInt64, math.MaxInt64})
+	}
 	text := l.String()
 	if len(text) > ingest.MaxMetadata {
 		t.Errorf("metadata has %d bytes, at most %d are kept", len(text), ingest.MaxMetadata)

@@ -56,11 +56,11 @@ func (r *receiver) Consume(ctx context.Context, b *ingest.Batch) error {
 
 // unpack makes a batch of arrivals of one of parcels.
 func (r *receiver) unpack(b *ingest.Batch) (*batch, error) {
-	mark, old, err := r.scope.ready(r.part)
+	mark, was, err := r.scope.ready(r.part)
 	if err != nil {
 		return nil, err
 	}
-	u := &unpacking{receiver: r, old: old, batch: r.live.shared.batch(len(b.Data), noDecoder), routes: map[routeName]uint16{}, peers: map[string]uint16{}}
+	u := &unpacking{receiver: r, history: was, batch: r.live.shared.batch(len(b.Data), noDecoder), routes: map[routeName]uint16{}, peers: map[string]uint16{}}
 	u.table, u.maxLog = r.part.table.clone(), mark
 	rest := b.Data
 	for i, ref := range b.Refs {
@@ -85,7 +85,7 @@ const rejectParcel = accesslog.Reject("parcel")
 type unpacking struct {
 	*receiver
 	*batch
-	old    []settled
+	history
 	routes map[routeName]uint16 // numbers in the batch
 	peers  map[string]uint16
 }
@@ -152,9 +152,9 @@ func (u *unpacking) arrival(offset int64) error {
 	}
 	if in.late { // as it was where it comes from, by whatever configuration
 		late = true
-	} else if len(u.old) > 0 {
+	} else if !u.none() {
 		var counted bool
-		if late, counted = x.receiving.judge(u.old, a, u.maxLog, late); counted {
+		if late, counted = x.receiving.judge(&u.history, a, offset, u.maxLog, late); counted {
 			return nil
 		}
 	}

@@ -35,13 +35,17 @@ type scope struct {
 	paused   bool       // nothing is read; guarded by sending, too
 	past     *pastScope // the scope as an earlier configuration left it; nil: there was none
 	parts    map[string]*livePart
-	hold     time.Time // no tick is closed before: partitions come and go
-	closedBy []int64   // by shard, the tick before which all are closed
-	closed   int64     // the least of them
-	emitFrom int64     // rows of ticks before were stored by an earlier run
-	stored   int64     // rows of ticks before are stored
-	cold     bool      // some partition was never read before; until its first tick
-	warm     int64     // ticks from here on know all that was asked before
+	hold     time.Time           // no tick is closed before: partitions come and go
+	closedBy []int64             // by shard, the tick before which all are closed
+	closed   int64               // the least of them
+	closing  int64               // and the one before which they are told to close all
+	final    int64               // ticks before are closed at rest
+	others   map[string]readUpTo // what was at rest of partitions, some of which may not come
+	unknown  bool                // what is at rest
+	emitFrom int64               // rows of ticks before were stored by an earlier run
+	stored   int64               // rows of ticks before are stored
+	cold     bool                // some partition was never read before; until its first tick
+	warm     int64               // ticks from here on know all that was asked before
 	filed    map[int64]uint64
 	rows     map[int64]map[rowKey]*aggregate.Counts
 	pending  int // rows in rows
@@ -95,7 +99,7 @@ const settle = 2 * time.Second
 func newScope(l *Live, name string, shards int, exchanged bool) *scope {
 	s := &scope{
 		live: l, name: name, width: shards, block: l.shared.offsetBlock, log: l.cfg.Log.With("scope", name), parts: map[string]*livePart{},
-		closed: noTick, emitFrom: noTick, stored: noTick, warm: noTick,
+		closed: noTick, closing: noTick, final: noTick, emitFrom: noTick, stored: noTick, warm: noTick,
 		filed: map[int64]uint64{}, rows: map[int64]map[rowKey]*aggregate.Counts{}, late: map[lateKey]*lateRows{},
 		windows: newWindows(l.keepSeconds(), int64(l.cfg.Lateness/time.Second)), recent: newClosedTicks(), open: newOpenTicks(), totals: map[uint16]*aggregate.Sums{}, over: map[uint16]*aggregate.Histogram{},
 		writing: make(chan struct{}, 1), episodes: newEpisodes(),
@@ -164,7 +168,10 @@ func (s *scope) advance(p *livePart, b *ingest.Batch, out *batch, d *decoder, j 
 			s.windows.read(p.Source, out)
 		}
 	}
-	s.count(p, b)
+	job.counted = counted(p, b)
+	if out == nil {
+		s.count(job.counted)
+	}
 	lost := p.lost(b)
 	if p.table.of != 0 { // these were parcels: of which records is missing tells the next one
 		lost = 0
@@ -174,6 +181,9 @@ func (s *scope) advance(p *livePart, b *ingest.Batch, out *batch, d *decoder, j 
 		s.begin(p, &out.trace)
 	}
 	job.to = s.closeable(now)
+	if out != nil {
+		s.closing = max(s.closing, job.to)
+	}
 	s.mu.Unlock()
 	if out != nil {
 		s.send(job)
@@ -181,21 +191,30 @@ func (s *scope) advance(p *livePart, b *ingest.Batch, out *batch, d *decoder, j 
 	return nil
 }
 
-// count notes which offsets were counted.
-func (s *scope) count(p *livePart, b *ingest.Batch) {
-	if b.Next == b.Offset || len(b.Data) == 0 {
+// counted is the offsets that a batch with records counts.
+func counted(p *livePart, b *ingest.Batch) Range {
+	if len(b.Data) == 0 {
+		return Range{}
+	}
+	return Range{p.Name, b.Offset, b.Next}
+}
+
+// count notes which offsets every shard is through with: what is stored of their
+// records is stored with them or later.
+func (s *scope) count(x Range) {
+	if x.From == x.To {
 		return
 	}
 	for i := len(s.counted) - 1; i >= 0; i-- {
-		if r := &s.counted[i]; r.Partition == p.Name {
-			if r.To == b.Offset {
-				r.To = b.Next
+		if r := &s.counted[i]; r.Partition == x.Partition {
+			if r.To == x.From {
+				r.To = x.To
 				return
 			}
 			break
 		}
 	}
-	s.counted = append(s.counted, Range{p.Name, b.Offset, b.Next})
+	s.counted = append(s.counted, x)
 }
 
 // begin notes that records of a partition have come.
@@ -273,6 +292,7 @@ func (s *scope) pulse() {
 		s.windows.slide(now.Unix() - 1)
 	}
 	job := &liveJob{beat: true, most: most, to: s.closeable(now)}
+	s.closing = max(s.closing, job.to)
 	s.mu.Unlock()
 	s.send(job)
 }
@@ -283,6 +303,7 @@ func (s *scope) take(shard int, j *liveJob, out *aggregate.Output, stats aggrega
 	defer s.mu.Unlock()
 	if j.batch != nil && j.left.Add(-1) == 0 {
 		j.part.sent = j.part.sent[1:]
+		s.count(j.counted)
 		select {
 		case s.live.shared.spare <- j.batch:
 		default:

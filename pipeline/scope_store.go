@@ -52,6 +52,7 @@ func (s *scope) collect() *Written {
 		return nil
 	}
 	w.Questions = s.ended(w.Closed)
+	w.Note, w.noted = s.note(w.Closed)
 	s.counted = nil
 	return w
 }
@@ -77,6 +78,9 @@ func (s *scope) done(w *Written) {
 		if n, ok := late[k.name()]; ok {
 			b.stored = n
 		}
+	}
+	for p, closed := range w.noted {
+		p.recorded = max(p.recorded, closed)
 	}
 	if w.Closed > s.stored {
 		s.stored, s.moved = w.Closed, s.live.cfg.Clock()
@@ -211,17 +215,18 @@ func (s *scope) released(p *livePart) ingest.Position {
 	if s.parts[p.Name] != p || s.rules == 0 && s.anew {
 		return p.left
 	}
-	if s.stored == noTick { // nothing but that the partition is idle, without which nothing might ever be
+	emitFrom := s.stored
+	if s.noted() {
+		emitFrom = min(emitFrom, p.recorded)
+	}
+	if emitFrom == noTick { // nothing but that the partition is idle, without which nothing might ever be
 		if raised := p.decisions(); len(raised) > 0 {
 			l := left{EmitFrom: noTick, Mark: p.base.Mark, Rules: s.rules, Raised: raised, Cold: true, Config: s.live.cfg.Reading}
 			p.left = ingest.Position{Offset: p.base.Offset, Metadata: l.String()}
 		}
 		return p.left
 	}
-	next, block := p.next, s.block
-	if len(p.sent) > 0 {
-		next = p.sent[0]
-	}
+	next, block := p.through(), s.block
 	for k, b := range s.late {
 		if k.part == p.Name && b.records != b.stored {
 			next = min(next, k.block*block)
@@ -241,8 +246,8 @@ func (s *scope) released(p *livePart) ingest.Position {
 	}
 	p.raised = slices.DeleteFunc(p.raised, func(m markAt) bool { return m.Offset < at.Offset })
 	l := left{
-		EmitFrom: s.stored, Mark: at.Mark, Rules: s.rules, Raised: p.decisions(), Warm: s.warm, Done: done,
-		Config: s.live.cfg.Reading, Lateness: int64(s.live.cfg.Lateness), Old: p.old, table: at.table,
+		EmitFrom: emitFrom, Mark: at.Mark, Rules: s.rules, Raised: p.decisions(), Warm: s.warm, Done: done,
+		Config: s.live.cfg.Reading, Lateness: int64(s.live.cfg.Lateness), Old: p.old, Away: p.away[max(0, len(p.away)-keptAbsences):], table: at.table,
 	}
 	p.left = ingest.Position{Offset: at.Offset, Metadata: l.String()}
 	return p.left

@@ -21,6 +21,15 @@ type settled struct {
 // lateness, and records of the oldest are judged by the present one.
 const maxSettled = 6
 
+// history is what makes an arrival of a partition late besides the watermark.
+type history struct {
+	old  []settled
+	away []absence
+}
+
+// none says that there is nothing of the kind.
+func (h *history) none() bool { return len(h.old) == 0 && len(h.away) == 0 }
+
 // heed notes that ticks were closed by another lateness than the present one.
 func (p *livePart) heed(x settled, now time.Duration) {
 	if x.Lateness == int64(now) {
@@ -38,13 +47,19 @@ func (p *livePart) forget(mark int64, now time.Duration) {
 		longest = max(longest, x.Lateness)
 	}
 	p.old = slices.DeleteFunc(slices.Clone(p.old), func(x settled) bool { return x.Tick*int64(time.Second)+longest <= mark })
+	p.away = slices.DeleteFunc(slices.Clone(p.away), func(x absence) bool { return x.Tick*int64(time.Second)+longest <= mark })
 }
 
 // judge says whether an arrival is late, which by the lateness in force it is or is
 // not, or whether it is in the rows of a settled tick and has no place in the ledger.
-func (s *shared) judge(old []settled, a *aggregate.Arrival, mark int64, late bool) (_, counted bool) {
+func (s *shared) judge(h *history, a *aggregate.Arrival, offset, mark int64, late bool) (_, counted bool) {
+	for i := range h.away {
+		if h.away[i].has(offset, s.ledger.Tick(a)) {
+			return true, false
+		}
+	}
 	earlier := int64(noTick)
-	for _, x := range old {
+	for _, x := range h.old {
 		then := s.ledger
 		if x.Lateness != 0 {
 			then.Lateness = x.Lateness

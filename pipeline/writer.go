@@ -15,6 +15,8 @@ type Writer interface {
 	// NextRules takes a version for the way in which a scope is read; it starts
 	// at 1 and rises.
 	NextRules(ctx context.Context, scope string) (uint32, error)
+	// Note returns a scope's latest note; nil if there is none.
+	Note(ctx context.Context, scope string) ([]byte, error)
 }
 
 // Written is what a scope has to store.
@@ -25,6 +27,10 @@ type Written struct {
 	// Closed is the tick before which there will be no more rows but late ones.
 	Closed  int64
 	Counted []Range
+	// Note is kept with the rows or not at all, in place of the one before; nil leaves
+	// that.
+	Note  []byte
+	noted map[*livePart]int64 // before which ticks Note says that all is closed
 	// Questions are over; Horizon is the silence after which one is.
 	Questions []Question
 	Horizon   time.Duration

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	ch "github.com/ClickHouse/clickhouse-go/v2"
@@ -55,7 +56,8 @@ type clickhouse struct {
 	scopes map[string]*scopeTurn
 	turns  map[string]chan struct{} // of other things that are done one at a time
 
-	deleted time.Time // when rows were deleted last; of who has the turn to expire some
+	expired atomic.Int64 // how often this process told what has expired
+	deleted time.Time    // when rows were deleted last; of who has the turn to expire some
 }
 
 // scopeTurn is what is known of a scope by the process; whoever holds its turn may
@@ -64,6 +66,12 @@ type scopeTurn struct {
 	turn   chan struct{}
 	seq    uint64           // of the claim's writes
 	series map[int64]series // by number
+
+	// What is known after the latest write: nothing after one that failed.
+	kept    *state
+	claim   int64     // under which that is so
+	read    time.Time // when it was last read from the database
+	expired int64     // how often the process had told by then what has expired
 }
 
 // OpenClickHouse opens the store in a ClickHouse database whose schema is that of
@@ -84,6 +92,15 @@ func OpenClickHouse(ctx context.Context, at ClickHouse) (Store, error) {
 
 // connectClickHouse connects to nothing yet.
 func connectClickHouse(at ClickHouse, database string) (*clickhouse, error) {
+	o, err := at.options(database)
+	if err != nil {
+		return nil, err
+	}
+	return dialClickHouse(at, o)
+}
+
+// options are those of the client.
+func (at *ClickHouse) options(database string) (*ch.Options, error) {
 	methods := map[string]ch.CompressionMethod{"": ch.CompressionLZ4, "lz4": ch.CompressionLZ4, "zstd": ch.CompressionZSTD, "none": ch.CompressionNone}
 	method, ok := methods[at.Compression]
 	if !ok {
@@ -98,6 +115,10 @@ func connectClickHouse(at ClickHouse, database string) (*clickhouse, error) {
 	if at.HTTP {
 		o.Protocol = ch.HTTP
 	}
+	return o, nil
+}
+
+func dialClickHouse(at ClickHouse, o *ch.Options) (*clickhouse, error) {
 	conn, err := ch.Open(o)
 	if err != nil {
 		return nil, fmt.Errorf("store: open ClickHouse at %v: %w", at.Addr, err)

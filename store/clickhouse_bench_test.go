@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"fmt"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -10,23 +11,33 @@ import (
 	"github.com/targetside/auditor/store/clickhousetest"
 )
 
-// BenchmarkClickHouseEncode makes a native block of a tick's rows as the store does,
-// and row by row as the client's plain batch does.
+// BenchmarkClickHouseEncode makes a native block of a tick's rows in turn as the store
+// does, from the rows of a write on, and row by row as the client's plain batch does,
+// from values that are ready. Both are measured in processor time; times-plain is how
+// many rows the store's way makes while the plain one makes one.
 func BenchmarkClickHouseEncode(b *testing.B) {
 	rows := wide(benchBase, 500)
 	e := store.NewEncoding(&store.Write{Scope: "s", Rules: 1, Rows: rows})
 	if by, plain := e.ByColumn(), e.ByRow(); by != plain {
 		b.Fatalf("by column a block has %d bytes, by row %d", by, plain)
 	}
-	for name, encode := range map[string]func() int{"by column": e.ByColumn, "by row": e.ByRow} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
+	ways := [2]func() int{e.ByColumn, e.ByRow}
+	var took [2]time.Duration
+	for b.Loop() {
+		for i, encode := range ways {
+			runtime.GC() // each pays for its own rubbish
+			before := processor(b)
+			for range 10 {
 				encode()
 			}
-			b.ReportMetric(float64(len(rows)*b.N)/b.Elapsed().Seconds(), "rows/s")
-		})
+			took[i] += processor(b) - before
+		}
 	}
+	n := float64(len(rows) * b.N * 10)
+	b.ReportMetric(n/took[0].Seconds(), "rows/cpu-s")
+	b.ReportMetric(n/took[1].Seconds(), "plain-rows/cpu-s")
+	b.ReportMetric(took[1].Seconds()/took[0].Seconds(), "times-plain")
+	b.ReportMetric(0, "ns/op")
 }
 
 // BenchmarkClickHouseWrite is BenchmarkWrite with the engine in the same process: its
@@ -56,8 +67,8 @@ func BenchmarkClickHouseQueries(b *testing.B) {
 			const day = 24 * 3600
 			for from := 0; from < questions; from += 1_000_000 {
 				server.Exec(b, fmt.Sprintf(`INSERT INTO %s.facts (kind, at, scope, dependency, route, key_hash, lot, last, arrivals, originator, first, peers, minor)
-SELECT 'question', %d + intDiv(number * %d, %d), 's', 'seats', concat('GET /', toString(number %% 20)), reinterpretAsFixedString(reverse(sipHash128(number))),
-       1 << 31, at * 1000000000 + number %% 1000000000, 2 + number %% 13, 'web', last - 5000000000, ['bff'], arrivals
+SELECT 'question', %d + intDiv(number * %d, %d) AS second, 's', 'seats', concat('GET /', toString(number %% 20)), reinterpretAsFixedString(reverse(sipHash128(number))),
+       2147483648, second * 1000000000 + number %% 1000000000 AS latest, 2 + number %% 13 AS n, 'web', latest - 5000000000, ['bff'], n
 FROM numbers(%d, %d)`, server.Database, benchBase, day, questions, from, min(1_000_000, questions-from)))
 			}
 			rows := wide(benchBase, 20)

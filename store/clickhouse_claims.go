@@ -101,6 +101,7 @@ type storedState struct {
 	Made       int64       `json:"made"`
 	Hours      int64       `json:"hours"`
 	HourSeries int64       `json:"hour_series"`
+	Note       []byte      `json:"note,omitempty"`
 }
 
 type storedEra struct {
@@ -111,11 +112,11 @@ type storedEra struct {
 }
 
 func (s *state) encode() []byte {
-	out := storedState{Eras: []storedEra{}, Made: s.made, Hours: s.hours, HourSeries: s.hourSeries}
+	out := storedState{Eras: []storedEra{}, Made: s.made, Hours: s.hours, HourSeries: s.hourSeries, Note: s.note}
 	for _, e := range s.eras {
 		out.Eras = append(out.Eras, storedEra{e.rules, e.starts, e.closed, e.top})
 	}
-	text, _ := json.Marshal(out) // numbers alone
+	text, _ := json.Marshal(out) // of numbers and bytes
 	return text
 }
 
@@ -124,7 +125,7 @@ func (s *state) decode(text []byte) error {
 	if err := json.Unmarshal(text, &in); err != nil {
 		return fmt.Errorf("%w: the state of a scope: %w", ErrSchema, err)
 	}
-	s.made, s.hours, s.hourSeries, s.eras = in.Made, in.Hours, in.HourSeries, nil
+	s.made, s.hours, s.hourSeries, s.note, s.eras = in.Made, in.Hours, in.HourSeries, in.Note, nil
 	for _, e := range in.Eras {
 		s.eras = append(s.eras, &era{e.Rules, e.Starts, e.Closed, e.Top})
 	}
@@ -137,6 +138,25 @@ func (c *clickhouse) know(ctx context.Context, kinds, where string) (*known, err
 	err := c.query(ctx, "SELECT toInt8(kind), "+knownColumns+" FROM facts FINAL PREWHERE kind IN ("+kinds+") AND at = 0 AND "+where,
 		[]any{&f.kind, &f.scope, &f.late, &f.last, &f.name, &f.minor, &f.text}, func() error { return k.add(f) })
 	return k, err
+}
+
+// keepFor is for how long a process goes by what it knows of a scope that it holds,
+// without reading it again. Only who holds the claim changes a scope's state, but for
+// what has expired, of which whoever expires it tells: so this is far less than
+// deleteAfter, until when what has expired is still there.
+const keepFor = time.Minute
+
+// stateOf is what is known of a scope, and the number of the claim under which it may be
+// changed. It is what this process knows since it last wrote, or read anew. If it is
+// out of date another process has claimed the scope since, and then the write that it is
+// for is not acknowledged.
+func (c *clickhouse) stateOf(ctx context.Context, x *scopeTurn, scope string) (s *state, number int64, err error) {
+	expired := c.expired.Load()
+	if x.kept != nil && x.expired == expired && time.Since(x.read) < keepFor {
+		return x.kept, x.claim, nil
+	}
+	x.read, x.expired = time.Now(), expired
+	return c.hold(ctx, scope)
 }
 
 // claimTries is how often a process claims a scope that others claim too.

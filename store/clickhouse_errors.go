@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -12,29 +13,16 @@ import (
 	ch "github.com/ClickHouse/clickhouse-go/v2"
 )
 
-// The errors of stores that are servers. All of them say what to do.
-var (
-	// ErrUnreachable is the error of a server that does not answer.
-	ErrUnreachable = errors.New("does not answer")
-	// ErrPassword is the error of a user or password that the server does not accept.
-	ErrPassword = errors.New("does not accept the user or the password")
-	// ErrNoDatabase is the error of a database that is not there.
-	ErrNoDatabase = errors.New("has no such database")
-	// ErrReadOnly is the error of a database that may not be written to.
-	ErrReadOnly = errors.New("cannot be written to")
-	// ErrFull is the error of a server without room.
-	ErrFull = errors.New("has no room left")
-	// ErrTakenOver is the error of a write that another process came before. It may be
-	// stored or not; written again, it is.
-	ErrTakenOver = errors.New("was taken over by another process")
-)
-
 // clickhouseErrors are what ClickHouse's error codes mean to us. The numbers are those
 // of its source, src/Common/ErrorCodes.cpp.
 var clickhouseErrors = map[int32]error{
 	516: ErrPassword, 193: ErrPassword, 192: ErrPassword, 194: ErrPassword, // AUTHENTICATION_FAILED, WRONG_PASSWORD, UNKNOWN_USER, REQUIRED_PASSWORD
 	81:  ErrNoDatabase,                                   // UNKNOWN_DATABASE
 	164: ErrReadOnly, 242: ErrReadOnly, 497: ErrReadOnly, // READONLY, TABLE_IS_READ_ONLY, ACCESS_DENIED
+	159: ErrSlow, 160: ErrSlow, 209: ErrSlow, 202: ErrSlow, // TIMEOUT_EXCEEDED, TOO_SLOW, SOCKET_TIMEOUT, TOO_MANY_SIMULTANEOUS_QUERIES
+	252: ErrSlow, 241: ErrSlow, 319: ErrSlow, // TOO_MANY_PARTS, MEMORY_LIMIT_EXCEEDED, UNKNOWN_STATUS_OF_INSERT
+	210: ErrUnreachable, 285: ErrUnreachable, 999: ErrUnreachable, // NETWORK_ERROR, TOO_FEW_LIVE_REPLICAS, KEEPER_EXCEPTION
+	115: ErrTooOld,                                             // UNKNOWN_SETTING
 	243: ErrFull,                                               // NOT_ENOUGH_SPACE
 	60:  ErrSchema, 16: ErrSchema, 47: ErrSchema, 8: ErrSchema, // UNKNOWN_TABLE, NO_SUCH_COLUMN_IN_TABLE, UNKNOWN_IDENTIFIER, THERE_IS_NO_COLUMN
 	53: ErrSchema, 20: ErrSchema, // TYPE_MISMATCH, NUMBER_OF_COLUMNS_DOESNT_MATCH
@@ -44,6 +32,8 @@ var clickhouseErrors = map[int32]error{
 // finds out whether the cause is gone.
 var clickhouseRemedies = map[error]string{
 	ErrUnreachable: "check that it runs, and store.clickhouse.addr, protocol and tls; what was not stored will be written again",
+	ErrSlow:        "see what it is busy with (system.processes, system.merges, system.parts); what was not stored will be written again",
+	ErrTooOld:      "ClickHouse 23.10 or later is needed",
 	ErrPassword:    "check store.clickhouse.username and password or password_file",
 	ErrNoDatabase:  "check store.clickhouse.database, or make it with auditor migrate up",
 	ErrReadOnly:    "give the user the right to read, insert and delete in the database, or end its read-only state; what was not stored will be written again",
@@ -88,10 +78,17 @@ func meaning(err error) error {
 	if errors.As(err, &e) {
 		return clickhouseErrors[e.Code]
 	}
+	var dial *net.OpError
 	var network net.Error
+	var certificate *tls.CertificateVerificationError
+	var notTLS tls.RecordHeaderError
 	switch {
-	case errors.Is(err, ch.ErrAcquireConnTimeout), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
-		errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.As(err, &network):
+	case errors.As(err, &dial) && dial.Op == "dial", errors.As(err, &certificate), errors.As(err, &notTLS):
+		return ErrUnreachable
+	case errors.Is(err, ch.ErrAcquireConnTimeout), errors.As(err, &network) && network.Timeout():
+		return ErrSlow
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET),
+		errors.Is(err, syscall.EPIPE), errors.As(err, &network):
 		return ErrUnreachable
 	}
 	return nil

@@ -52,7 +52,9 @@ func (c *clickhouse) expire(ctx context.Context, now time.Time, ends [levels]int
 		k.questionsGone = end
 	}
 	if len(gone) > 0 {
-		if err := c.insert(ctx, gone); err != nil {
+		err := c.insert(ctx, gone)
+		c.expired.Add(1)
+		if err != nil {
 			return err
 		}
 	}

@@ -86,16 +86,36 @@ var factColumns = []ch.ColumnNameAndType{
 // columns are facts by column, as a block has them. What it is filled with must not
 // change until it is sent.
 type columns struct {
-	kind                                                        []int8
-	at, late, last, series, first                               []int64
-	scope, dependency, route, name, keyHash, counts, originator []string
-	family                                                      []uint8
-	wide, open                                                  []bool
-	lot, rules                                                  []uint32
-	version, arrivals, verified, claimed                        []uint64
-	unattributable, originals, claim, major, minor              []uint64
-	peers                                                       [][]string
-	deleted                                                     []uint8
+	kind                                           []int8
+	at, late, last, series, first                  []int64
+	scope, dependency, route, name                 []string
+	keyHash, originator                            []string
+	counts                                         [][]byte
+	family                                         []uint8
+	wide, open                                     []bool
+	lot, rules                                     []uint32
+	version, arrivals, verified, claimed           []uint64
+	unattributable, originals, claim, major, minor []uint64
+	peers                                          [][]string
+	deleted                                        []uint8
+}
+
+// newColumns has room for some facts.
+func newColumns(n int) *columns {
+	b := new(columns)
+	for _, c := range []*[]int64{&b.at, &b.late, &b.last, &b.series, &b.first} {
+		*c = make([]int64, 0, n)
+	}
+	for _, c := range []*[]string{&b.scope, &b.dependency, &b.route, &b.name, &b.keyHash, &b.originator} {
+		*c = make([]string, 0, n)
+	}
+	for _, c := range []*[]uint64{&b.version, &b.arrivals, &b.verified, &b.claimed, &b.unattributable, &b.originals, &b.claim, &b.major, &b.minor} {
+		*c = make([]uint64, 0, n)
+	}
+	b.kind, b.counts, b.peers = make([]int8, 0, n), make([][]byte, 0, n), make([][]string, 0, n)
+	b.wide, b.open, b.lot, b.rules = make([]bool, 0, n), make([]bool, 0, n), make([]uint32, 0, n), make([]uint32, 0, n)
+	b.family, b.deleted = make([]uint8, 0, n), make([]uint8, 0, n)
+	return b
 }
 
 func (b *columns) add(f *fact) {
@@ -104,7 +124,7 @@ func (b *columns) add(f *fact) {
 	b.dependency, b.route, b.name = append(b.dependency, f.dependency), append(b.route, f.route), append(b.name, f.name)
 	b.keyHash, b.lot, b.last = append(b.keyHash, f.keyHash), append(b.lot, f.lot), append(b.last, f.last)
 	b.series, b.rules, b.version = append(b.series, f.series), append(b.rules, f.rules), append(b.version, f.version)
-	b.open, b.counts = append(b.open, f.open), append(b.counts, string(f.counts))
+	b.open, b.counts = append(b.open, f.open), append(b.counts, f.counts)
 	b.arrivals, b.verified, b.claimed = append(b.arrivals, f.arrivals), append(b.verified, f.verified), append(b.claimed, f.claimed)
 	b.unattributable, b.originals = append(b.unattributable, f.unattributable), append(b.originals, f.originals)
 	b.originator, b.first, b.peers = append(b.originator, f.originator), append(b.first, f.first), append(b.peers, f.peers)
@@ -134,7 +154,7 @@ var insertFacts = func() string {
 // insert stores facts as one block: all of them or none. After an error they may be
 // stored or not.
 func (c *clickhouse) insert(ctx context.Context, facts []fact) (err error) {
-	b := new(columns)
+	b := newColumns(len(facts))
 	for i := range facts {
 		b.add(&facts[i])
 	}
@@ -142,15 +162,18 @@ func (c *clickhouse) insert(ctx context.Context, facts []fact) (err error) {
 }
 
 func (c *clickhouse) insertColumns(ctx context.Context, b *columns) (err error) {
-	ctx = ch.Context(ctx, ch.WithColumnNamesAndTypes(factColumns))
-	batch, err := c.conn.PrepareBatch(ctx, insertFacts)
+	return c.insertBlock(ctx, insertFacts, factColumns, b.all())
+}
+
+func (c *clickhouse) insertBlock(ctx context.Context, text string, of []ch.ColumnNameAndType, values []any) (err error) {
+	batch, err := c.conn.PrepareBatch(ch.Context(ctx, ch.WithColumnNamesAndTypes(of)), text)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, batch.Close()) }()
-	for i, values := range b.all() {
-		if err := batch.Column(i).Append(values); err != nil {
-			return fmt.Errorf("column %s: %w", factColumns[i].Name, err)
+	for i, v := range values {
+		if err := batch.Column(i).Append(v); err != nil {
+			return fmt.Errorf("column %s: %w", of[i].Name, err)
 		}
 	}
 	return batch.Send()

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -99,15 +100,21 @@ func (c *clickhouse) compareAgain(ctx context.Context, t *clickhouseTables) erro
 	return c.insert(ctx, missing)
 }
 
+// factQuestion are the columns of a question that scanQuestions reads.
+const factQuestion = "key_hash, lot, scope, dependency, route, originator, peers, first, last, toUInt32(arrivals)"
+
 // asked reads questions that have not expired. where is about columns of the sorting
 // key; rest is what comes after it in the query.
 func (c *clickhouse) asked(ctx context.Context, where, rest string, each func(Question)) error {
+	return c.scanQuestions(ctx, "SELECT "+factQuestion+" FROM facts FINAL PREWHERE "+storedQuestions+" AND "+where+" "+rest, each)
+}
+
+func (c *clickhouse) scanQuestions(ctx context.Context, text string, each func(Question)) error {
 	var q Question
 	var hash string
 	var lot, arrivals uint32
 	var first, last int64
-	return c.query(ctx, "SELECT key_hash, lot, scope, dependency, route, originator, peers, first, last, toUInt32(arrivals) FROM facts FINAL "+
-		"PREWHERE kind = 'question' AND at >= "+questionsGone+" AND "+where+" "+rest,
+	return c.query(ctx, text,
 		[]any{&hash, &lot, &q.Scope, &q.Dependency, &q.Route, &q.Originator, &q.Peers, &first, &last, &arrivals}, func() error {
 			out := q
 			copy(out.KeyHash[:], hash)
@@ -121,6 +128,9 @@ func (c *clickhouse) asked(ctx context.Context, where, rest string, each func(Qu
 
 // questionsGone is, in SQL, the second before which questions have expired.
 var questionsGone = fmt.Sprintf("(SELECT max(version) FROM facts WHERE kind = 'gone' AND at = 0 AND late = %d)", goneQuestions)
+
+// storedQuestions is, in SQL, what is true of questions that have not expired.
+var storedQuestions = "kind = 'question' AND at >= " + questionsGone
 
 // Questions implements Store.
 func (c *clickhouse) Questions(ctx context.Context, keyHash [16]byte, limit int) (out []Question, err error) {
@@ -137,32 +147,83 @@ func (c *clickhouse) WorstQuestions(ctx context.Context, q QuestionQuery) (out [
 	if err := c.ready(ctx); err != nil {
 		return nil, c.explain("read", err)
 	}
-	from, to := q.From.UnixNano(), q.To.UnixNano()
-	within := fmt.Sprintf("at >= %d AND at <= %d AND last >= %d AND last < %d", secondOf(q.From), secondOf(q.To), from, to)
-	var looked uint64
-	err = c.one(ctx, "SELECT count() FROM (SELECT 1 FROM facts FINAL PREWHERE kind = 'question' AND at >= "+questionsGone+" AND "+within+
-		fmt.Sprintf(" LIMIT %d)", q.Among+1), &looked)
-	if err != nil {
-		return nil, c.explain("read", err)
+	out, err = c.worst(ctx, &q)
+	if errors.Is(err, ErrTooMany) {
+		return nil, err
 	}
-	if looked > uint64(q.Among) {
-		return nil, q.tooMany()
-	}
-	// The originator is not of the key: a question may have been seen in part before.
-	where, also := within, always
-	if q.Dependency != "" {
-		where += " AND dependency = " + literal(q.Dependency)
-	}
-	if q.Route != "" {
-		where += " AND route = " + literal(q.Route)
-	}
-	if q.Originator != "" {
-		also = "originator = " + literal(q.Originator)
-	}
-	err = c.asked(ctx, where, fmt.Sprintf("WHERE %s ORDER BY arrivals DESC, last, key_hash, scope, dependency, route, lot LIMIT %d", also, max(q.Limit, 0)),
-		func(x Question) { out = append(out, x) })
-	slices.SortFunc(out, worse)
 	return out, c.explain("read", err)
+}
+
+// worst finds the questions with the most arrivals. Of two rows of one question the one
+// with more arrivals is the one that stays, so it is found first among all rows too,
+// which need not be merged for it: it is enough to leave out what was there before.
+func (c *clickhouse) worst(ctx context.Context, q *QuestionQuery) ([]Question, error) {
+	if err := c.notTooMany(ctx, q); err != nil || q.Limit <= 0 {
+		return nil, err
+	}
+	where := storedQuestions + lastWithin(q)
+	for _, name := range [...]struct{ column, text string }{{"dependency", q.Dependency}, {"route", q.Route}, {"originator", q.Originator}} {
+		if name.text != "" {
+			where += " AND " + name.column + " = " + literal(name.text)
+		}
+	}
+	// What is read again after a crash makes few rows of a question.
+	for rows := q.Limit + q.Limit/4 + 10; ; rows *= 4 {
+		var out []Question
+		err := c.scanQuestions(ctx, fmt.Sprintf("SELECT %s FROM facts WHERE %s ORDER BY facts.arrivals DESC, facts.last LIMIT %d", factQuestion, where, rows),
+			func(x Question) { out = append(out, x) })
+		if err != nil {
+			return nil, err
+		}
+		all := len(out) < rows
+		slices.SortFunc(out, worse)
+		var end Question // some that equal the last one may be missing
+		if !all {
+			end = out[rows-1]
+		}
+		out = whole(out)
+		if all || len(out) >= q.Limit && (out[q.Limit-1].Arrivals != end.Arrivals || !out[q.Limit-1].Last.Equal(end.Last)) {
+			return out[:min(len(out), q.Limit)], nil
+		}
+	}
+}
+
+// lastWithin is, in SQL, that a question came last in the range of a query.
+func lastWithin(q *QuestionQuery) string {
+	return fmt.Sprintf(" AND at >= %d AND at <= %d AND last >= %d AND last < %d", secondOf(q.From), secondOf(q.To), q.From.UnixNano(), q.To.UnixNano())
+}
+
+// whole leaves out all but the first of what is one question.
+func whole(list []Question) []Question {
+	type name struct {
+		key                      [16]byte
+		lot                      aggregate.Lot
+		scope, dependency, route string
+		last                     int64
+	}
+	had := map[name]bool{}
+	return slices.DeleteFunc(list, func(q Question) bool {
+		n := name{q.KeyHash, q.Lot, q.Scope, q.Dependency, q.Route, q.Last.UnixNano()}
+		again := had[n]
+		had[n] = true
+		return again
+	})
+}
+
+// notTooMany returns an error if more questions came last in a range than a query may
+// look at. Whole seconds are counted first, with rows that others have replaced: that
+// the index knows, and it is seldom too many.
+func (c *clickhouse) notTooMany(ctx context.Context, q *QuestionQuery) error {
+	var rows uint64
+	err := c.one(ctx, fmt.Sprintf("SELECT count() FROM facts WHERE kind = 'question' AND at >= %d AND at <= %d", secondOf(q.From), secondOf(q.To)), &rows)
+	if err != nil || rows <= uint64(q.Among) {
+		return err
+	}
+	err = c.one(ctx, fmt.Sprintf("SELECT count() FROM (SELECT 1 FROM facts FINAL PREWHERE %s%s LIMIT %d)", storedQuestions, lastWithin(q), q.Among+1), &rows)
+	if err == nil && rows > uint64(q.Among) {
+		err = q.tooMany()
+	}
+	return err
 }
 
 // Splits implements Store.

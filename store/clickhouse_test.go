@@ -196,6 +196,57 @@ func TestClickHouseWritesOnePart(t *testing.T) {
 	server.Exec(t, "SYSTEM START MERGES "+server.Database+".facts")
 }
 
+// A process that holds a scope reads nothing before it writes: an insert, and a look
+// whether it still holds it, are all. What happened meanwhile it learns by that look.
+func TestClickHouseWritesWithoutReading(t *testing.T) {
+	server := clickhousetest.Start(t)
+	a, b, want := openClickHouse(t, server), openClickHouse(t, server), store.NewMemory()
+	var statements []string
+	server.Judge(func(text string) (clickhousetest.Fault, bool) {
+		statements = append(statements, text)
+		return clickhousetest.Fault{}, false
+	})
+	at := int64(benchBase)
+	write := func(s store.Store) int {
+		t.Helper()
+		statements = nil
+		w := &store.Write{Scope: "s", Rules: 1, Rows: []store.Row{tick(at, "web")}, Closed: at - 60}
+		if err := errors.Join(s.Write(t.Context(), w), want.Write(t.Context(), w)); err != nil {
+			t.Fatal(err)
+		}
+		at++
+		return len(statements)
+	}
+	if n := write(a); n < 5 {
+		t.Errorf("the first write has %d statements: %q", n, statements)
+	}
+	for range 3 {
+		if n := write(a); n != 2 || !strings.HasPrefix(statements[0], "INSERT INTO facts") {
+			t.Errorf("the next has %d statements: %q", n, statements)
+		}
+	}
+	write(b)
+	if n := write(a); n < 7 {
+		t.Errorf("after another came in between a write has %d statements: %q", n, statements)
+	}
+	if n := write(a); n != 2 {
+		t.Errorf("the next after that has %d: %q", n, statements)
+	}
+	// After an error it is not known what is there.
+	server.Fail(clickhousetest.Fault{Of: "INSERT INTO facts", Done: true})
+	if err := a.Write(t.Context(), &store.Write{Scope: "s", Rules: 1, Rows: []store.Row{tick(at, "api")}}); err == nil {
+		t.Fatal("the answer was not lost")
+	}
+	if n := write(a); n < 3 {
+		t.Errorf("after a lost answer a write has %d statements: %q", n, statements)
+	}
+	again := &store.Write{Scope: "s", Rules: 1, Rows: []store.Row{tick(at-1, "api")}, Closed: at + 120}
+	if err := errors.Join(a.Write(t.Context(), again), want.Write(t.Context(), again)); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "without reading", a, want)
+}
+
 func TestClickHouseErrorsAreNamed(t *testing.T) {
 	server := clickhousetest.Start(t)
 	s := openClickHouse(t, server)
@@ -208,12 +259,19 @@ func TestClickHouseErrorsAreNamed(t *testing.T) {
 	}
 	for code, want := range map[int]error{
 		164: store.ErrReadOnly, 242: store.ErrReadOnly, 243: store.ErrFull, 16: store.ErrSchema, 60: store.ErrSchema, 81: store.ErrNoDatabase, 516: store.ErrPassword,
+		159: store.ErrSlow, 252: store.ErrSlow, 319: store.ErrSlow, 285: store.ErrUnreachable, 115: store.ErrTooOld,
 	} {
 		server.Fail(clickhousetest.Fault{Of: "INSERT INTO facts", Code: code, Message: "no"})
 		check(fmt.Sprint("code ", code), want, "", s.Write(t.Context(), w))
 		server.Fail(clickhousetest.Fault{Of: "INSERT INTO checks", Code: code, Message: "no"})
 		check(fmt.Sprint("a check with code ", code), want, "", s.Check(t.Context()))
 	}
+	held := make(chan struct{})
+	server.Before("INSERT INTO checks", func() { <-held })
+	late, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	check("no answer in time", store.ErrSlow, "system.processes", s.Check(late))
+	close(held)
 	up := server.Down()
 	check("down", store.ErrUnreachable, "store.clickhouse.addr", s.Write(t.Context(), w))
 	check("down", store.ErrUnreachable, "store.clickhouse.addr", s.Check(t.Context()))
@@ -471,6 +529,33 @@ func TestClickHouseOwnerThatDiesWhileItWrites(t *testing.T) {
 	write([]store.Store{b, want}, late("x", 7, 4))
 	write([]store.Store{a, want}, late("x", 7, 4))
 	same(t, "when less came", a, want)
+}
+
+// The worst questions are right where more are equal than are asked for, and where the
+// parts of one that it had before are not merged yet.
+func TestClickHouseWorstQuestionsAmongEquals(t *testing.T) {
+	server := clickhousetest.Start(t)
+	s := openClickHouse(t, server)
+	server.ExecIn(t, server.Database, "SYSTEM STOP MERGES facts")
+	insert := func(n int, key, arrivals string) {
+		server.ExecIn(t, server.Database, fmt.Sprintf(`INSERT INTO facts (kind, at, scope, dependency, route, key_hash, lot, last, arrivals, first, minor)
+SELECT 'question', %d, 's', 'seats', 'GET /', reinterpretAsFixedString(toUInt128(%s)), 2147483648, %d, %s AS n, %d, n FROM numbers(%d)`,
+			benchBase, key, int64(benchBase)*1e9+7, arrivals, int64(benchBase)*1e9, n))
+	}
+	insert(200, "255 - number", "9")
+	for part := range 40 { // each in a part of its own
+		insert(1, "1000", fmt.Sprint(10+part))
+	}
+	q := store.QuestionQuery{From: time.Unix(benchBase, 0), To: time.Unix(benchBase+1, 0), Limit: 4, Among: 201}
+	got, err := s.WorstQuestions(t.Context(), q)
+	if err != nil || len(got) != 4 || got[0].Arrivals != 49 || got[0].KeyHash[1] != 3 || got[1].KeyHash[0] != 56 || got[2].KeyHash[0] != 57 || got[3].KeyHash[0] != 58 || got[3].Arrivals != 9 {
+		t.Errorf("the worst are %+v, %v", got, err)
+	}
+	q.Among = 200
+	if _, err := s.WorstQuestions(t.Context(), q); !errors.Is(err, store.ErrTooMany) {
+		t.Errorf("of 201 questions, when 200 may be looked at: %v", err)
+	}
+	server.ExecIn(t, server.Database, "SYSTEM START MERGES facts")
 }
 
 // until waits for something that is under way.

@@ -38,7 +38,8 @@ func (c *clickhouse) Write(ctx context.Context, w *Write) error {
 }
 
 func (c *clickhouse) writeOnce(ctx context.Context, x *scopeTurn, w *Write) error {
-	known, claim, err := c.hold(ctx, w.Scope)
+	known, claim, err := c.stateOf(ctx, x, w.Scope)
+	x.kept = nil // until it is written
 	if err != nil {
 		return err
 	}
@@ -67,16 +68,31 @@ func (c *clickhouse) writeOnce(ctx context.Context, x *scopeTurn, w *Write) erro
 	if err := c.holds(ctx, w.Scope, claim); err != nil {
 		return err
 	}
-	return c.compareAgain(ctx, t)
+	if err := c.compareAgain(ctx, t); err != nil {
+		return err
+	}
+	x.kept, x.claim = t.known, claim
+	if t.states != nil {
+		x.kept = t.states
+	}
+	return nil
 }
 
 // facts are what the write has changed.
 func (t *clickhouseTables) facts() (*columns, error) {
-	b := new(columns)
+	n := len(t.questions) + len(t.splits) + 1
+	for level := range t.changed {
+		for _, rows := range t.changed[level] {
+			n += len(rows)
+		}
+	}
+	b := newColumns(n)
+	var f fact
 	for level := range t.changed {
 		for _, rows := range t.changed[level] {
 			for k, v := range rows {
-				b.add(t.rowFact(level, k, v))
+				t.rowFact(&f, level, k, v)
+				b.add(&f)
 			}
 		}
 	}
@@ -97,9 +113,10 @@ func (t *clickhouseTables) facts() (*columns, error) {
 	return b, nil
 }
 
-func (t *clickhouseTables) rowFact(level int, k key, v *change) *fact {
+// rowFact makes a fact of what became of a row.
+func (t *clickhouseTables) rowFact(f *fact, level int, k key, v *change) {
 	s := t.x.series[k.series]
-	f := &fact{
+	*f = fact{
 		kind: levelKind(level), at: k.at, scope: s.scope, family: uint8(s.family), dependency: s.dependency, route: s.route, name: s.name,
 		wide: s.wide, late: k.late, series: k.series, deleted: v.deleted,
 		claim: uint64(t.claim), major: uint64(t.claim), minor: t.x.seq,
@@ -115,7 +132,6 @@ func (t *clickhouseTables) rowFact(level int, k key, v *change) *fact {
 		f.arrivals, f.verified, f.claimed = v.plain.Arrivals, v.plain.Verified, v.plain.Claimed
 		f.unattributable, f.originals = v.plain.Unattributable.Total, v.plain.Originals
 	}
-	return f
 }
 
 // count implements tables: it notes what facts puts together with what is there.
@@ -167,6 +183,18 @@ func (c *clickhouse) Save(ctx context.Context, name string, state []byte) error 
 	// The insert's own query takes the next turn.
 	return c.explain("write to", c.conn.Exec(ctx, fmt.Sprintf("INSERT INTO positions (name, state, turn) SELECT %s, %s, max(turn) + 1 FROM positions WHERE name = %s",
 		literal(name), literal(string(state)), literal(name))))
+}
+
+// Note implements Store.
+func (c *clickhouse) Note(ctx context.Context, scope string) ([]byte, error) {
+	if err := c.ready(ctx); err != nil {
+		return nil, c.explain("read", err)
+	}
+	k, err := c.know(ctx, "'scope'", "scope = "+literal(scope))
+	if err != nil {
+		return nil, c.explain("read", err)
+	}
+	return k.state(scope).note, nil
 }
 
 // Load implements Store.

@@ -229,6 +229,17 @@ func (m *Memory) NextRules(ctx context.Context, scope string) (rules uint32, err
 	return rules, err
 }
 
+// Note implements Store.
+func (m *Memory) Note(ctx context.Context, scope string) (note []byte, err error) {
+	err = m.do(ctx, func() error {
+		if s := m.states[scope]; s != nil {
+			note = bytes.Clone(s.note)
+		}
+		return nil
+	})
+	return note, err
+}
+
 // Load implements Store.
 func (m *Memory) Load(ctx context.Context, name string) (state []byte, err error) {
 	err = m.do(ctx, func() error {

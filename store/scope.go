@@ -38,6 +38,7 @@ type state struct {
 	// multiple of the next coarser resolution, so that a coarser row's finer ones
 	// are all there or none is.
 	gone [levels]int64
+	note []byte // see Write.Note; never changed in place
 }
 
 func newState() *state {

@@ -89,7 +89,7 @@ func openSQLite(ctx context.Context, path string) (*sqlite, error) {
 		return nil, fmt.Errorf("store: open %s: %w", path, lockError(path, err))
 	}
 	if err := writable(path); err != nil {
-		return nil, errors.Join(fmt.Errorf("store: open %s: %w: %s", path, err, remedies[codeReadOnly]), lock.Close())
+		return nil, errors.Join(fmt.Errorf("store: open %s: %w: %s", path, marked{err, ErrReadOnly}, remedies[codeReadOnly]), lock.Close())
 	}
 	s := &sqlite{path: path, lock: lock, turn: make(chan struct{}, 1), names: newNames()}
 	s.turn <- struct{}{}
@@ -151,7 +151,7 @@ func lockError(path string, err error) error {
 		return fmt.Errorf("%w: stop the other one, or give this one a file of its own (store.sqlite)", err)
 	case errors.Is(err, fs.ErrPermission), isReadOnly(err):
 		return fmt.Errorf("%w: the store must be able to create files in %s; change its owner or mode, or name another file (store.sqlite)",
-			err, filepath.Dir(path))
+			marked{err, ErrReadOnly}, filepath.Dir(path))
 	}
 	return err
 }

@@ -31,6 +31,11 @@ var remedies = map[int]string{
 	codeNotADB:   "it is not a SQLite database: name another file (store.sqlite), or move this one away",
 }
 
+// sqliteErrors are the named errors, by result code.
+var sqliteErrors = map[int]error{
+	codeBusy: ErrInUse, codeReadOnly: ErrReadOnly, codeCantOpen: ErrGone, codeCorrupt: ErrDamaged, codeNotADB: ErrDamaged, codeFull: ErrFull,
+}
+
 // explain makes an error say which file it is about and what to do.
 func (s *sqlite) explain(doing string, err error) error {
 	if err == nil {
@@ -39,6 +44,9 @@ func (s *sqlite) explain(doing string, err error) error {
 	var e *driver.Error
 	if errors.As(err, &e) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 		if remedy, known := remedies[e.Code()&0xff]; known {
+			if as := sqliteErrors[e.Code()&0xff]; as != nil {
+				err = marked{err, as}
+			}
 			return fmt.Errorf("store: %s %s: %w: %s", doing, s.path, err, remedy)
 		}
 	}

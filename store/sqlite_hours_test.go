@@ -103,7 +103,7 @@ func TestSQLiteHoursOfAnOlderFile(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"ALTER TABLE scopes DROP COLUMN hours", "ALTER TABLE scopes DROP COLUMN hour_series", "DELETE FROM migrations WHERE number >= 3",
+		"ALTER TABLE scopes DROP COLUMN note", "ALTER TABLE scopes DROP COLUMN hours", "ALTER TABLE scopes DROP COLUMN hour_series", "DELETE FROM migrations WHERE number >= 3",
 	} {
 		if err := store.Exec(t.Context(), s, text); err != nil {
 			t.Fatal(err)

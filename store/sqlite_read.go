@@ -204,6 +204,14 @@ func (s *sqlite) Counted(ctx context.Context, partition string) ([]Range, error)
 	return out, s.explain("read", err)
 }
 
+// Note implements Store.
+func (s *sqlite) Note(ctx context.Context, scope string) (note []byte, err error) {
+	err = s.view(ctx, func(tx *sql.Tx) error {
+		return each(ctx, tx, "SELECT note FROM scopes WHERE name = ?", []any{scope}, func(scan scanner) error { return scan(&note) })
+	})
+	return note, s.explain("read", err)
+}
+
 // Load implements Store.
 func (s *sqlite) Load(ctx context.Context, name string) (state []byte, err error) {
 	err = s.view(ctx, func(tx *sql.Tx) error {

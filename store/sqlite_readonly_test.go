@@ -3,11 +3,14 @@
 package store_test
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/targetside/auditor/store"
 )
 
 const nobody = 65534
@@ -25,7 +28,9 @@ func TestSQLiteReadOnly(t *testing.T) {
 	if err := os.Chmod(path, 0o444); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, path, "cannot be written")
+	if err := refused(t, path, "cannot be written"); !errors.Is(err, store.ErrReadOnly) {
+		t.Errorf("of what is read-only it is no error: %v", err)
+	}
 	if err := os.Chmod(path, 0o644); err != nil {
 		t.Fatal(err)
 	}

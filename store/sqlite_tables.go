@@ -44,8 +44,8 @@ func (t *transaction) state(scope string) (*state, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = t.one("SELECT made, hours, hour_series, gone_1, gone_10, gone_60, gone_3600 FROM scopes WHERE id = ?", []any{id},
-		&s.made, &s.hours, &s.hourSeries, &s.gone[0], &s.gone[1], &s.gone[2], &s.gone[3])
+	err = t.one("SELECT made, hours, hour_series, gone_1, gone_10, gone_60, gone_3600, note FROM scopes WHERE id = ?", []any{id},
+		&s.made, &s.hours, &s.hourSeries, &s.gone[0], &s.gone[1], &s.gone[2], &s.gone[3], &s.note)
 	if err != nil {
 		return nil, err
 	}
@@ -61,8 +61,8 @@ func (t *transaction) setState(scope string, s *state) error {
 	if err != nil {
 		return err
 	}
-	err = t.exec("UPDATE scopes SET made = ?, hours = ?, hour_series = ?, gone_1 = ?, gone_10 = ?, gone_60 = ?, gone_3600 = ? WHERE id = ?",
-		s.made, s.hours, s.hourSeries, s.gone[0], s.gone[1], s.gone[2], s.gone[3], id)
+	err = t.exec("UPDATE scopes SET made = ?, hours = ?, hour_series = ?, gone_1 = ?, gone_10 = ?, gone_60 = ?, gone_3600 = ?, note = ? WHERE id = ?",
+		s.made, s.hours, s.hourSeries, s.gone[0], s.gone[1], s.gone[2], s.gone[3], s.note, id)
 	if err != nil {
 		return err
 	}

@@ -141,7 +141,9 @@ func TestSQLiteDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Damage in a page of rows is seen when it is read, in one of the schema at once.
-	refused(t, path, "damaged", ".recover")
+	if err := refused(t, path, "damaged", ".recover"); !errors.Is(err, store.ErrDamaged) {
+		t.Errorf("of damage it is no error: %v", err)
+	}
 }
 
 // A full disk is a limit on the file's pages here; SQLite says the same of both.
@@ -155,7 +157,7 @@ func TestSQLiteFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := s.Write(t.Context(), tickWrite(101, 20_000))
-	if err == nil || !strings.Contains(err.Error(), "disk is full") || !strings.Contains(err.Error(), path) {
+	if !errors.Is(err, store.ErrFull) || !strings.Contains(err.Error(), "disk is full") || !strings.Contains(err.Error(), path) {
 		t.Fatalf("a full disk gives %v", err)
 	}
 	rows, err := s.Rows(t.Context(), store.Query{Resolution: store.Tick, From: 100, To: 102, Limit: 1 << 20})

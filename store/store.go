@@ -111,6 +111,10 @@ type Write struct {
 	Closed    int64
 	Counted   []Range
 	Questions []Question
+	// Note is what the writer wants to know of the scope when it begins again. It is
+	// kept with the rows or what is closed, or not at all, in place of the one before,
+	// which nil leaves; and not if higher rules are known.
+	Note []byte
 	// Horizon is the silence after which a question is over. With it, questions that
 	// are drawn are compared over scopes; see Store.Splits.
 	Horizon time.Duration
@@ -148,6 +152,8 @@ type Store interface {
 	// Counted returns what was counted of a partition, as few ranges as can be,
 	// in order.
 	Counted(ctx context.Context, partition string) ([]Range, error)
+	// Note returns a scope's latest note, nil if there is none.
+	Note(ctx context.Context, scope string) ([]byte, error)
 	// Closed returns, by scope, the tick before which all is final.
 	Closed(ctx context.Context) (map[string]int64, error)
 	// NextRules takes the next version of rules for a scope; it starts at 1, and

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"math"
 
@@ -12,6 +14,9 @@ import (
 func (w *Write) check() error {
 	if w.Closed > maxTick {
 		return fmt.Errorf("store: closed tick %d is no time in seconds", w.Closed)
+	}
+	if w.Note != nil && len(w.Rows) == 0 && w.Closed <= 0 {
+		return errors.New("store: a note has come with neither rows nor closed ticks")
 	}
 	for i := range w.Rows {
 		if err := w.Rows[i].check(w); err != nil {
@@ -114,6 +119,9 @@ func (p *writing) rows() error {
 	p.era = p.s.era(p.w.Rules)
 	p.lower = p.s.topBelow(p.w.Rules)
 	p.higher = p.s.eras[len(p.s.eras)-1] != p.era
+	if p.w.Note != nil && !p.higher {
+		p.s.note = bytes.Clone(p.w.Note)
+	}
 	if err := p.close(); err != nil {
 		return err
 	}

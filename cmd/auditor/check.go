@@ -62,6 +62,7 @@ func check(ctx context.Context, p *program, args []string) (int, error) {
 	c.identity()
 	c.memory()
 	c.policy()
+	c.shares()
 	for i := range l.Sources {
 		if err := ctx.Err(); err != nil {
 			return exitFailed, err
@@ -223,6 +224,15 @@ func (c *checker) policy() {
 			c.remark("declared: %s", f.Text)
 		} else {
 			c.warn("declared: %s", f.Text)
+		}
+	}
+}
+
+// shares says what becomes of alerts where several instances share the questions.
+func (c *checker) shares() {
+	for i := range c.Sources {
+		if k := c.Sources[i].Kafka; k != nil && (k.Keyed || k.Exchange != nil) {
+			c.remark("alerts: of several instances that share the partitions of sources[%d] each judges its own share: it tells what fires there, and resolves nothing; an Alertmanager does, 3 minutes after the last has told it", i)
 		}
 	}
 }

@@ -57,19 +57,56 @@ const (
 )
 
 func crashes(t *testing.T, bin string, seed uint64, how string) {
+	c := newCrashing(t, bin, seed, how, ownStore, 20_000)
+	c.through()
+	if t.Failed() {
+		return
+	}
+	for _, d := range c.fleet {
+		d.stop()
+	}
+	u, truth := newUnion(t), &c.producer.traffic.truth
+	for _, d := range c.fleet {
+		u.addFile(d.database(), truth.firstTick, truth.lastTick+1)
+		t.Logf("%s wrote %d rows that stayed", d.name, u.writes[d.database()])
+	}
+	u.newest()
+	t.Logf("%d rows, %d of them in both stores, %d of those in two versions", len(u.rows), u.same, u.newer)
+	c.equals(u)
+}
+
+// crashing is a topic and two daemons in one group that read it.
+type crashing struct {
+	t        *testing.T
+	how      string
+	parts    int // with those of the exchange
+	r        *rand.Rand
+	producer *kafkaProducer
+	fleet    []*process
+	calm     func() // called when nobody is killed any more
+}
+
+// newCrashing prepares what crashes. store is that of each daemon, in the words of the
+// configuration; rate is how many requests come each second, unless
+// AUDITOR_KAFKA_RATE says otherwise.
+func newCrashing(t *testing.T, bin string, seed uint64, how, store string, rate int64) *crashing {
 	topic := kafkaTopic(t, kafkaClient(t), how, crashParts)
-	parts := crashParts
+	c := &crashing{t: t, how: how, parts: crashParts, r: rand.New(rand.NewPCG(seed, 5)), producer: newKafkaProducer(t, seed, topic, how == keyed), calm: func() {}}
 	if how == exchanged {
 		kafkaTopicNamed(t, kafkaClient(t), exchangeOf(topic), exchangeParts)
-		parts += exchangeParts
+		c.parts += exchangeParts
 	}
-	p := newKafkaProducer(t, seed, topic, how == keyed)
-	p.rate = int(setting(t, "AUDITOR_KAFKA_RATE", 20_000))
+	c.producer.rate = int(setting(t, "AUDITOR_KAFKA_RATE", rate))
+	c.fleet = []*process{newProcessOn(t, bin, "one", topic, how, store), newProcessOn(t, bin, "two", topic, how, store)}
+	return c
+}
+
+// through lets records come and kills the daemons in turn, until all has been read and
+// counted.
+func (c *crashing) through() {
+	t, p, r, fleet := c.t, c.producer, c.r, c.fleet
 	producing := make(chan struct{})
 	go func() { defer close(producing); p.run() }()
-
-	r := rand.New(rand.NewPCG(seed, 5))
-	fleet := []*process{newProcess(t, bin, "one", topic, how), newProcess(t, bin, "two", topic, how)}
 	for _, d := range fleet {
 		d.start()
 	}
@@ -98,24 +135,20 @@ func crashes(t *testing.T, bin string, seed uint64, how string) {
 	time.Sleep(2 * time.Second)
 	p.stop.Store(true)
 	<-producing
+	c.calm()
 	if t.Failed() {
 		return
 	}
 	truth := &p.traffic.truth
 	t.Logf("%d records, %d of them copies: %d arrivals of %d questions in %d s", truth.sent, truth.copies, truth.arrivals, truth.originals, truth.lastTick-truth.firstTick+1)
-	p.settle(fleet, parts)
-	for _, d := range fleet {
-		d.stop()
-	}
+	p.settle(fleet, c.parts)
+}
 
-	u := newUnion(t)
-	for _, d := range fleet {
-		u.add(d.database(), truth.firstTick, truth.lastTick+1)
-		t.Logf("%s wrote %d rows that stayed", d.name, u.writes[d.database()])
-	}
-	u.newest()
-	t.Logf("%d rows, %d of them in both stores, %d of those in two versions", len(u.rows), u.same, u.newer)
-	scopes := map[string]int{unkeyed: 1, keyed: crashParts, exchanged: exchangeParts}[how]
+// equals holds the rows against the truth, and looks whether all ticks are closed.
+func (c *crashing) equals(u *union) {
+	t, truth := c.t, &c.producer.traffic.truth
+	t.Helper()
+	scopes := map[string]int{unkeyed: 1, keyed: crashParts, exchanged: exchangeParts}[c.how]
 	if len(u.closed) != scopes {
 		t.Errorf("%d scopes were counted, want %d", len(u.closed), scopes)
 	}

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -98,8 +99,16 @@ type process struct {
 	address string
 }
 
+// ownStore is a store of each daemon's own, in the words of the configuration.
+const ownStore = "{sqlite: rows.db}"
+
 // newProcess prepares a daemon with a store of its own.
 func newProcess(t *testing.T, bin, name, topic, how string) *process {
+	t.Helper()
+	return newProcessOn(t, bin, name, topic, how, ownStore)
+}
+
+func newProcessOn(t *testing.T, bin, name, topic, how, store string) *process {
 	t.Helper()
 	p := &process{t: t, name: name, topic: topic, how: how, dir: t.TempDir(), bin: bin}
 	more := ""
@@ -114,9 +123,9 @@ sources: [{kafka: {brokers: [%q], topics: [%s], group: %s, session_timeout: 3s%s
 keys: {originators: originators.yaml, accept: [qk1, {field: my_id}], horizon: %v, salt_file: salt}
 time: {lateness: %v, idle: 3s}
 ignore: {paths: [/healthz]}
-store: {sqlite: rows.db}
+store: %s
 api: {listen: "127.0.0.1:0"}
-`, kafkaBroker(t), topic, topic, more, kafkaHorizon, kafkaLateness)
+`, kafkaBroker(t), topic, topic, more, kafkaHorizon, kafkaLateness, store)
 	write := func(name, text string) {
 		if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -241,23 +250,37 @@ func (p *process) named(name string) (shown, bool) {
 
 // sources asks the daemon for its sources; there are none if it does not answer.
 func (p *process) sources() []shown {
-	if p.cmd == nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-	defer cancel()
-	req, _ := http.NewRequestWithContext(ctx, "GET", "http://"+p.address+"/api/v1/sources", nil)
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
 	var answer struct {
 		Sources []shown `json:"sources"`
 	}
-	if err != nil || json.Unmarshal(body, &answer) != nil {
+	if p.ask("/api/v1/sources", 2*time.Second, &answer) != nil {
 		return nil
 	}
 	return answer.Sources
+}
+
+// ask puts what the daemon answers into a variable.
+func (p *process) ask(route string, within time.Duration, into any) error {
+	if p.cmd == nil {
+		return errors.New("it does not run")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, "GET", "http://"+p.address+route, nil)
+	if err != nil {
+		return err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		return err
+	}
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s: %s", route, res.Status, body)
+	}
+	return json.Unmarshal(body, into)
 }

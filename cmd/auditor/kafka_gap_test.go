@@ -115,7 +115,7 @@ func TestKafkaRecordsDeleted(t *testing.T) {
 	d.stop()
 
 	u := newUnion(t)
-	u.add(d.database(), truth.firstTick, truth.lastTick+1)
+	u.addFile(d.database(), truth.firstTick, truth.lastTick+1)
 	u.equals(&truth)
 }
 

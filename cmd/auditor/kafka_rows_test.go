@@ -39,15 +39,21 @@ func newUnion(t *testing.T) *union {
 	return &union{t: t, rows: map[rowName]*store.Row{}, closed: map[string]int64{}, writes: map[string]int{}}
 }
 
-// add takes in the ticks from up to to, not included, of a store.
-func (u *union) add(database string, from, to int64) {
+// addFile takes in the ticks from up to to, not included, of a SQLite store.
+func (u *union) addFile(database string, from, to int64) {
 	u.t.Helper()
-	ctx := context.Background()
-	s, err := store.OpenSQLite(ctx, database)
+	s, err := store.OpenSQLite(context.Background(), database)
 	if err != nil {
 		u.t.Fatal(err)
 	}
 	defer s.Close()
+	u.add(database, s, from, to)
+}
+
+// add takes in the ticks from up to to, not included, of a store that has a name.
+func (u *union) add(database string, s store.Store, from, to int64) {
+	u.t.Helper()
+	ctx := context.Background()
 	closed, err := s.Closed(ctx)
 	if err != nil {
 		u.t.Fatal(err)

@@ -110,6 +110,7 @@ type nowhere struct{}
 
 func (nowhere) Write(context.Context, *pipeline.Written) error    { return nil }
 func (nowhere) NextRules(context.Context, string) (uint32, error) { return 1, nil }
+func (nowhere) Note(context.Context, string) ([]byte, error)      { return nil, nil }
 
 // told says when somebody was first told of each alert by a daemon that follows the log,
 // whose records are there when they are released.

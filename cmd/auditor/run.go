@@ -81,6 +81,8 @@ type daemon struct {
 	listener net.Listener
 	now      func() time.Time
 
+	storeErrors func() map[string]uint64 // by kind
+
 	setup    atomic.Pointer[setup]
 	read     func() (*loaded, error) // the configuration, anew
 	hangup   <-chan os.Signal        // asks for that; nil: nobody does
@@ -158,9 +160,12 @@ func newDaemon(ctx context.Context, l *loaded, read func() (*loaded, error), log
 			d.close()
 		}
 	}()
-	if d.store, err = l.openStore(ctx); err != nil {
+	opened, err := l.awaitStore(ctx, log)
+	if err != nil {
 		return nil, err
 	}
+	counter := store.CountErrors(opened)
+	d.store, d.storeErrors = counter, counter.Errors
 	d.watch = &storeWatch{store: d.store, log: log}
 	d.rows = &rowWriter{store: d.store}
 	for _, s := range d.newSources(l) {

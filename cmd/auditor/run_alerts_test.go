@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/targetside/auditor/alerts"
+	"github.com/targetside/auditor/pipeline"
 )
 
 // wall is a clock that can be put forward.
@@ -316,5 +317,74 @@ alerts: {alertmanagers: [%s]}
 	}
 	if sinks := dig(b.get("/api/v1/alerts"), "sinks", 2); sinks != nil {
 		t.Errorf("told is %v", sinks)
+	}
+}
+
+// A standby knows of nothing that fires. When it takes over it goes on with what the
+// other one kept last, and not with what it read when it began.
+func TestTakingOverGoesOnWithWhatFires(t *testing.T) {
+	dir := t.TempDir()
+	config := filepath.Join(dir, "auditor.yaml")
+	text := fmt.Sprintf("dependency: seats\nsources: [{file: {paths: [%q]}}]\nstore: {sqlite: rows.db}\napi: {listen: \"127.0.0.1:0\"}\n", filepath.Join(dir, "access.log"))
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := startDaemon(t, config).d
+	keep := func(name string) {
+		state := fmt.Sprintf(`{"version":1,"alerts":[{"name":%q,"labels":{"dependency":"seats"},"state":"firing","told":true}]}`, name)
+		if err := d.store.Save(t.Context(), d.alerting.name(), []byte(state)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := newAlerting(d)
+	go a.keep(t.Context())
+	knows := func() (names []string) {
+		for _, x := range a.evaluator.Alerts() {
+			names = append(names, x.Name)
+		}
+		return names
+	}
+	step := func(standby bool) {
+		a.restore(standby)
+		a.evaluator.Step(&alerts.Input{Now: time.Now(), Standby: standby, Unknown: true})
+	}
+	keep(alerts.DeadAnswers)
+	until(t, "what was kept is restored", func() bool { step(false); return a.restored })
+	if !slices.Equal(knows(), []string{alerts.DeadAnswers}) {
+		t.Fatalf("it knows %v", knows())
+	}
+	step(true)
+	if a.restored || knows() != nil {
+		t.Fatalf("on standby it knows %v", knows())
+	}
+	keep(alerts.CoverageTooLow) // the other one
+	step(true)
+	until(t, "it is restored anew", func() bool { step(false); return a.restored })
+	if !slices.Equal(knows(), []string{alerts.CoverageTooLow}) {
+		t.Errorf("it knows %v", knows())
+	}
+}
+
+// What was lost once is no news for ever.
+func TestLostRecordsAreForgotten(t *testing.T) {
+	var l lostRecords
+	sources := []*source{{kind: "file"}}
+	at := time.Unix(1e9, 0)
+	look := func(lines, bad uint64) (read, lost uint64) {
+		at = at.Add(time.Second)
+		return l.lately(at, &pipeline.Picture{Sources: []pipeline.SourceCounts{{Lines: lines, Quarantined: map[string]uint64{"syntax": bad}}}}, sources)
+	}
+	look(100, 0)
+	if read, lost := look(300, 50); read != 150 || lost != 50 {
+		t.Errorf("%d and %d", read, lost)
+	}
+	for range 320 {
+		look(300, 50)
+	}
+	if read, lost := look(400, 50); read != 100 || lost != 0 {
+		t.Errorf("five minutes later %d and %d", read, lost)
+	}
+	if read, lost := look(10, 0); read != 0 || lost != 0 {
+		t.Errorf("of other sources %d and %d", read, lost)
 	}
 }

@@ -68,14 +68,21 @@ func (r *reader) Questions(ctx context.Context, keyHash [16]byte, limit int) ([]
 }
 
 // maxAmong bounds the questions that are gone through for the worst of a range: as many
-// as in about a second.
-const maxAmong = 500_000
+// as in about a second, in SQLite and in ClickHouse.
+const (
+	maxAmong           = 500_000
+	maxAmongClickHouse = 20_000_000
+)
 
 // WorstQuestions implements api.Reader.
 func (r *reader) WorstQuestions(ctx context.Context, q api.WorstQuery) ([]api.Question, error) {
+	among := maxAmong
+	if r.d.setup.Load().loaded.Store.ClickHouse != nil {
+		among = maxAmongClickHouse
+	}
 	found, err := r.d.store.WorstQuestions(ctx, store.QuestionQuery{
 		From: q.From, To: q.To, Dependency: q.Dependency, Route: q.Route, Originator: q.Originator,
-		Limit: q.Limit, Among: maxAmong,
+		Limit: q.Limit, Among: among,
 	})
 	if err != nil {
 		return nil, unavailable(err)

@@ -55,7 +55,7 @@ func (r *reader) take() {
 	s := r.fixed
 	r.configured(&s, x)
 	s.LiveQuestions, s.QuestionsLeftOut = int64(p.Live), p.LeftOut
-	s.At, s.StoreWrites = p.At, r.d.rows.distribution()
+	s.At, s.StoreWrites, s.StoreErrors = p.At, r.d.rows.distribution(), r.d.storeErrors()
 	for i, src := range x.sources {
 		shown := src.show(p, i)
 		shown.Dependency = x.loaded.Dependency.Name

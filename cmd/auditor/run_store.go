@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 	"sync"
@@ -27,6 +29,29 @@ func (l *loaded) openStore(ctx context.Context) (store.Store, error) {
 		return nil, err
 	}
 	return store.OpenClickHouse(ctx, at)
+}
+
+// openWithin is how long a daemon that starts waits for a store that does not answer,
+// as one does that is started at the same time. It is less than a supervisor allows.
+const openWithin = 30 * time.Second
+
+// awaitStore opens the store. One that does not answer is asked again for a while; all
+// else that is wrong with it is said at once.
+func (l *loaded) awaitStore(ctx context.Context, log *slog.Logger) (store.Store, error) {
+	ctx, cancel := context.WithTimeout(ctx, openWithin)
+	defer cancel()
+	for pause := 200 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+		s, err := l.openStore(ctx)
+		if !errors.Is(err, store.ErrUnreachable) || ctx.Err() != nil {
+			return s, err
+		}
+		log.Warn("the store does not answer yet; trying again", "error", err, "pause", pause)
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(pause):
+		}
+	}
 }
 
 // clickhouse is how to reach the database that the configuration names.
@@ -62,7 +87,7 @@ type rowWriter struct {
 
 // Write implements pipeline.Writer.
 func (w *rowWriter) Write(ctx context.Context, in *pipeline.Written) error {
-	out := &store.Write{Scope: in.Scope, Rules: in.Rules, Closed: in.Closed, Horizon: in.Horizon}
+	out := &store.Write{Scope: in.Scope, Rules: in.Rules, Closed: in.Closed, Horizon: in.Horizon, Note: in.Note}
 	for _, r := range in.Rows {
 		row := store.Row{
 			At: r.At, Scope: in.Scope, LateBlock: store.OnTime, Dependency: r.Dependency, Route: r.Route, Name: r.Name,
@@ -91,6 +116,11 @@ func (w *rowWriter) Write(ctx context.Context, in *pipeline.Written) error {
 // NextRules implements pipeline.Writer.
 func (w *rowWriter) NextRules(ctx context.Context, scope string) (uint32, error) {
 	return w.store.NextRules(ctx, scope)
+}
+
+// Note implements pipeline.Writer.
+func (w *rowWriter) Note(ctx context.Context, scope string) ([]byte, error) {
+	return w.store.Note(ctx, scope)
 }
 
 func (w *rowWriter) took(seconds float64) {

@@ -25,8 +25,14 @@ func (w *storeWatch) run(ctx context.Context) {
 	every(ctx, watchEvery, func() { w.ask(ctx) })
 }
 
+// watchWithin is how long the store may take for an answer; one that takes longer is
+// too slow to keep up.
+const watchWithin = 10 * time.Second
+
 func (w *storeWatch) ask(ctx context.Context) {
-	err := w.store.Check(ctx)
+	within, cancel := context.WithTimeout(ctx, watchWithin)
+	defer cancel()
+	err := w.store.Check(within)
 	if ctx.Err() != nil {
 		return
 	}

@@ -68,6 +68,11 @@ api: {listen: "127.0.0.1:0"}
 		status, reasons := ready()
 		return status == http.StatusServiceUnavailable && strings.Contains(reasons, rows) && strings.Contains(reasons, "was deleted")
 	})
+	until(t, "it is counted", func() bool { // the API shows a picture of a moment ago
+		text := r.get("/metrics")["text"].(string)
+		return strings.Contains(text, "\nauditor_store_errors_total{kind=\"gone\"} ") && !strings.Contains(text, "{kind=\"gone\"} 0\n") &&
+			strings.Contains(text, "\nauditor_store_errors_total{kind=\"full\"} 0\n")
+	})
 	for range 20 {
 		write()
 	}

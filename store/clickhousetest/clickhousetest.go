@@ -8,6 +8,8 @@
 // protocol, several queries at once (here they wait for one another), replication
 // and ON CLUSTER.
 //
+// For the first two there is Debian's server, in a process of its own: see Debian.
+//
 // The library has 178 MB as it is fetched. It lies in the folder .cache of the
 // module, fetched once by npm, in a pinned version whose hash is checked.
 package clickhousetest
@@ -39,6 +41,7 @@ type Server struct {
 	mu       sync.Mutex
 	password string
 	faults   []Fault
+	judge    func(statement string) (Fault, bool)
 	hooks    []hook
 	down     bool
 }
@@ -132,6 +135,12 @@ func (s *Server) Exec(t testing.TB, text string) {
 	s.Query(t, text)
 }
 
+// ExecIn is Exec in another database.
+func (s *Server) ExecIn(t testing.TB, database, text string) {
+	t.Helper()
+	s.run(t, database, text)
+}
+
 // Query runs a query in the server's database, past the HTTP server, and returns its
 // rows with tabs between columns.
 func (s *Server) Query(t testing.TB, text string) []string {
@@ -165,6 +174,14 @@ func (s *Server) Fail(faults ...Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults = append(s.faults, faults...)
+}
+
+// Judge lets a function decide of every statement what goes wrong with it, if no fault
+// of Fail strikes it. It is called by several goroutines, one at a time; nil ends it.
+func (s *Server) Judge(judge func(statement string) (f Fault, faulty bool)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.judge = judge
 }
 
 // Before runs f once, before the next statement that has some text in it is carried
@@ -216,6 +233,9 @@ func (s *Server) next(statement string) (f Fault, faulty bool) {
 			s.faults = slices.Delete(s.faults, i, i+1)
 			return f, true
 		}
+	}
+	if s.judge != nil {
+		return s.judge(statement)
 	}
 	return Fault{}, false
 }

@@ -132,6 +132,20 @@ func TestFaults(t *testing.T) {
 			t.Errorf("insert %d: %v, and there are %s rows, want %s", i, err, n, want)
 		}
 	}
+	judged := 0
+	s.Judge(func(statement string) (clickhousetest.Fault, bool) {
+		if !strings.HasPrefix(statement, "INSERT") {
+			return clickhousetest.Fault{}, false
+		}
+		judged++
+		return clickhousetest.Fault{Done: true}, judged < 3
+	})
+	for i, want := range []string{"3", "4", "5"} {
+		if err := c.Exec(t.Context(), "INSERT INTO t VALUES (1)"); (err == nil) != (i == 2) || count() != want || judged != i+1 {
+			t.Errorf("judged insert %d: %v, and there are %s rows, want %s", i, err, count(), want)
+		}
+	}
+	s.Judge(nil)
 	up := s.Down()
 	if err := c.Ping(t.Context()); err == nil {
 		t.Error("it answers while it is down")

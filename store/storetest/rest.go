@@ -38,6 +38,41 @@ func (s *suite) closedTicks() {
 	closed(map[string]int64{"s": base + 7, "other": base + 3})
 }
 
+func (s *suite) notes() {
+	is := func(scope, want string) {
+		s.Helper()
+		if got, err := s.store.Note(ctx, scope); err != nil || string(got) != want {
+			s.Errorf("the note of %s is %q, %v; want %q", scope, got, err, want)
+		}
+	}
+	with := func(note string, w *store.Write) *store.Write {
+		w.Note = []byte(note)
+		return w
+	}
+	is("s", "")
+	s.write(with("first\x00\xff", write(2, base+10)))
+	s.write(with("another", &store.Write{Scope: "other", Rules: 1, Closed: base + 3}))
+	is("s", "first\x00\xff")
+	is("other", "another")
+	s.write(write(2, base+11))
+	is("s", "first\x00\xff")
+	s.write(with("second", write(2, 0, row(base+12, "web", 2, 1, 1))))
+	is("s", "second")
+	s.write(with("of lower rules", write(1, base+30)))
+	is("s", "second")
+	refused := with("with a row that nobody keeps", write(2, base+40, row(base+35, "web", 1, 1, 1)))
+	if err := s.store.Write(ctx, refused); err == nil {
+		s.Error("a row of other rules than its write's is kept")
+	}
+	if err := s.store.Write(ctx, with("alone", write(2, 0))); err == nil {
+		s.Error("a note is kept with nothing that it is about")
+	}
+	is("s", "second")
+	s.write(with("of higher rules", write(3, base+5)))
+	is("s", "of higher rules")
+	is("other", "another")
+}
+
 func (s *suite) ranges() {
 	counted := func(want ...[2]int64) {
 		s.Helper()

@@ -41,6 +41,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"what is not closed does not expire beside what is old", (*suite).lateAndOpen},
 		{"what nobody works on expires", (*suite).abandoned},
 		{"closed ticks", (*suite).closedTicks},
+		{"notes", (*suite).notes},
 		{"counted ranges", (*suite).ranges},
 		{"questions", (*suite).questions},
 		{"the worst questions of a range", (*suite).worstQuestions},

@@ -1,0 +1,187 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+)
+
+// A partition may not be read while others of its scope are: its source has failed, or
+// comes later. Ticks are closed without it then, and what it has of them is late, once
+// it is read. For that to hold over a restart too, a note is stored with the rows. It
+// says of every partition up to which offset it was read, and before which tick all was
+// closed by then: records before that offset are in the rows of these ticks, and nothing
+// else of the partition is in any row on time. A scope that has one partition has no
+// need of it.
+
+// atRest is a scope's note.
+type atRest struct {
+	Closed int64               `json:"closed"` // ticks before are closed
+	Rules  uint32              `json:"rules"`
+	Parts  map[string]readUpTo `json:"parts"`
+}
+
+// readUpTo is what the note says of a partition.
+type readUpTo struct {
+	Next   int64     `json:"next"`   // records before it are counted
+	Closed int64     `json:"closed"` // ticks before are stored with what is on time of these
+	Rules  uint32    `json:"rules"`
+	Away   []absence `json:"away,omitempty"` // but for those that are late by these
+}
+
+// forgotten is after how many ticks nothing is said any more of a partition that is not
+// read: a day.
+const forgotten = 24 * 3600
+
+// noted says whether the scope has a note.
+func (s *scope) noted() bool { return s.name == everything && !s.unknown }
+
+// note is what is kept with a write that closes ticks up to closed, and up to where it
+// says so of which partition.
+func (s *scope) note(closed int64) (text []byte, of map[*livePart]int64) {
+	if closed == noTick || !s.noted() {
+		return nil, nil
+	}
+	s.final = max(s.final, closed)
+	x := atRest{s.final, s.rules, maps.Clone(s.others)}
+	maps.DeleteFunc(x.Parts, func(_ string, p readUpTo) bool { return p.Closed < s.final-forgotten })
+	of = map[*livePart]int64{}
+	for name, p := range s.parts { // what was read of those that have left is in the ledger, too
+		if p.rest != nil {
+			continue // nothing was, since it came
+		}
+		r := s.readUpTo(p, closed)
+		if x.Parts == nil {
+			x.Parts = map[string]readUpTo{}
+		}
+		x.Parts[name] = r
+		of[p] = r.Closed
+	}
+	text, _ = json.Marshal(&x) // of numbers and names
+	return text, of
+}
+
+// readUpTo is what there is to say of a partition once ticks before closed are stored.
+func (s *scope) readUpTo(p *livePart, closed int64) readUpTo {
+	r := readUpTo{max(p.through(), p.counted), max(closed, p.final), s.rules, p.away}
+	if n := p.through(); n < p.counted && p.final < closed { // not all is read again of what was
+		r.Away = append(slices.Clone(p.away), absence{From: n, First: p.final, Tick: closed})
+	}
+	return r
+}
+
+// through is the offset before which every shard is through with what was read.
+func (p *livePart) through() int64 {
+	if len(p.sent) > 0 {
+		return p.sent[0]
+	}
+	return p.next
+}
+
+// recollect asks the store for a scope's note; nil if there is none. unknown says that
+// it did not answer.
+func (l *Live) recollect(ctx context.Context, scope string) (x *atRest, unknown bool) {
+	text, err := l.cfg.Writer.Note(ctx, scope)
+	if err == nil && text != nil {
+		x = new(atRest)
+		err = json.Unmarshal(text, x)
+	}
+	if err != nil {
+		l.cfg.Log.Warn("the store does not say up to where the partitions were counted: what one has of a time for which it was not read before the process ended is missed", "scope", scope, "error", err)
+		return nil, true
+	}
+	return x, false
+}
+
+// absence says which ticks were closed without a partition: those from First up to
+// Tick, not included, as far as its records from an offset on are concerned.
+type absence struct {
+	From  int64 `json:"f,omitempty"`
+	First int64 `json:"a,omitempty"` // 0: from the first on
+	Tick  int64 `json:"t"`
+}
+
+// has says whether an arrival lies there: then it is late.
+func (x *absence) has(offset, tick int64) bool {
+	return offset >= x.From && tick < x.Tick && (x.First == 0 || tick >= x.First)
+}
+
+// How many absences are kept. More than that within one lateness, and records of the
+// oldest are not known to be late.
+const (
+	maxAbsences  = 64 // in a note
+	keptAbsences = 2  // in a position, for who has another store
+)
+
+// absent notes that ticks up to closed were closed without the partition, of which
+// records before offset next, and of ticks before with, are counted already.
+func (p *livePart) absent(closed, with, next int64) {
+	note := func(x absence) {
+		if !slices.Contains(p.away, x) {
+			p.away = append(slices.Clone(p.away), x)
+			p.away = p.away[max(0, len(p.away)-maxAbsences):]
+		}
+	}
+	if next > 0 || with == noTick {
+		note(absence{From: next, Tick: closed})
+	}
+	if with != noTick && with < closed {
+		note(absence{First: with, Tick: closed})
+	}
+}
+
+// anew says that ticks from one on are made anew, of all that the partition has.
+func (p *livePart) anew(from int64) {
+	p.away = slices.Clone(p.away)
+	for i := range p.away {
+		p.away[i].Tick = min(p.away[i].Tick, from)
+	}
+	p.away = slices.DeleteFunc(p.away, func(x absence) bool { return x.Tick <= x.First })
+}
+
+// missed settles, when the first records of a partition come, which ticks were closed
+// without it. The scope is locked.
+func (s *scope) missed(p *livePart) {
+	x := p.rest
+	p.rest = nil
+	if s.emitFrom == noTick && s.closing == noTick {
+		return // all is read by new rules, from the beginning
+	}
+	closed := x.Closed
+	if s.rules == x.Rules { // these rows stand, whoever comes again or does not
+		s.emitFrom, s.stored = max(s.emitFrom, closed), max(s.stored, closed)
+	} else { // what follows is made anew
+		closed = min(closed, s.emitFrom)
+	}
+	with, known := p.final, p.final != noTick // or another instance has counted on
+	switch part, noted := x.Parts[p.Name]; {
+	case noted && part.Closed >= p.final:
+		with, p.counted, p.away = part.Closed, part.Next, slices.Concat(p.away, part.Away)
+		if s.rules != part.Rules {
+			with = min(with, s.emitFrom)
+			p.anew(s.emitFrom)
+		}
+	case known && !noted:
+		return // who stored it did not say
+	}
+	p.final, p.recorded, s.final = with, with, max(s.final, closed)
+	if closed = max(closed, s.closing); closed > noTick {
+		p.absent(closed, with, p.counted)
+	}
+}
+
+// back settles that a partition comes back to a scope which closed ticks meanwhile.
+func (s *scope) back(p *livePart) {
+	if p.rest != nil || s.closing <= p.seen {
+		return
+	}
+	if p.counted <= p.next {
+		p.absent(s.closing, noTick, p.next)
+		return
+	}
+	p.absent(s.closing, noTick, p.counted)
+	if p.final < s.closing {
+		p.away = append(p.away, absence{From: p.next, First: p.final, Tick: s.closing})
+	}
+}

@@ -1,0 +1,105 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/targetside/auditor/ingest"
+)
+
+// Partitions that are not read for a while, as when a source has failed, lose nothing:
+// what was stored meanwhile stands without them, and every record that they have of it
+// is counted late once they are read, also if the process was killed in between.
+func TestPartitionsThatWereAwayLoseNothing(t *testing.T) {
+	for seed := range uint64(*schedules) {
+		t.Run(fmt.Sprint("schedule=", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { absences(t, seed) })
+		})
+	}
+}
+
+// comeOrGo makes a partition absent, or come back.
+func (f *fleet) comeOrGo(i int, keep bool) {
+	s := f.sessions[i]
+	if s == nil {
+		delete(f.absent, i)
+		f.join(i)
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	s.Close(ctx)
+	if keep {
+		f.committed[i] = s.Released()
+	}
+	f.absent[i], f.sessions[i] = true, nil
+}
+
+func absences(t *testing.T, seed uint64) {
+	r := rand.New(rand.NewPCG(seed, 47))
+	// A copy that comes late is an arrival, unless its request was long.
+	lines := slices.CompactFunc(storm(30+r.IntN(60)), func(a, b logged) bool { return a.text == b.text })
+	logs, end := deal(r, lines, 2+r.IntN(2))
+	whole := &fleet{t: t, logs: logs, committed: make([]ingest.Position, len(logs)), store: newRowStore()}
+	whole.cfg = liveConfig(t, whole.store)
+	whole.cfg.offsetBlock = []int64{1, 4, 16}[r.IntN(3)]
+	whole.start()
+	time.Sleep(3 * time.Second)
+	for i := range logs {
+		whole.feed(i, len(logs[i].lines))
+	}
+	time.Sleep(5 * time.Second)
+	whole.kill()
+	want := whole.store.totals(t, end)
+
+	f := &fleet{t: t, logs: logs, committed: make([]ingest.Position, len(logs)), store: newRowStore(), absent: map[int]bool{}}
+	f.store.sampled = true // who came back depends on what was read
+	f.cfg = liveConfig(t, f.store)
+	f.cfg.Parallel, f.cfg.offsetBlock = 1+r.IntN(3), whole.cfg.offsetBlock
+	luck := rand.New(rand.NewPCG(seed, 48))
+	f.store.fail = func() (bool, bool) { return luck.IntN(6) == 0, luck.IntN(6) == 0 }
+	f.start()
+	for known := false; !known && !f.done(); { // before a first position all is read from the beginning
+		for i := range logs {
+			f.feed(i, 10)
+		}
+		time.Sleep(2 * time.Second)
+		f.commit()
+		known = !slices.ContainsFunc(f.committed, func(p ingest.Position) bool { return p.Metadata == "" })
+	}
+	for crashes := 0; !f.done(); {
+		i := r.IntN(len(logs))
+		switch r.IntN(14) {
+		case 0:
+			if crashes < 8 {
+				crashes++
+				f.kill()
+				f.start()
+			}
+		case 1, 2: // one goes, or comes back
+			f.comeOrGo(i, r.IntN(2) == 0)
+		case 3, 4:
+			f.commit()
+		case 5, 6, 7:
+			time.Sleep(time.Duration(r.IntN(8000)) * time.Millisecond)
+		default:
+			if f.sessions[i] != nil {
+				f.feed(i, r.IntN(40))
+			}
+		}
+	}
+	f.store.mu.Lock()
+	f.store.fail = nil
+	f.store.mu.Unlock()
+	time.Sleep(30 * time.Second)
+	f.kill()
+	f.store.newest()
+	if got := f.store.totals(t, end); got.Arrivals != want.Arrivals || got.Success != want.Success || got.Answers != want.Answers || got.BusySeconds != want.BusySeconds {
+		t.Errorf("schedule %d: rows have %d arrivals in %v s, want %d in %v", seed, got.Arrivals, got.BusySeconds, want.Arrivals, want.BusySeconds)
+	}
+}
