@@ -51,10 +51,8 @@ type PushConfig struct {
 // to do. A push that was not answered may have been kept: sent again, its lines
 // are there twice.
 type Push struct {
+	*spooled
 	cfg     PushConfig
-	log     *slog.Logger
-	spool   *Spool
-	feed    *feed
 	bodies  bodyReader
 	tokens  tokens
 	closing atomic.Bool
@@ -92,9 +90,6 @@ func NewPush(cfg PushConfig) (*Push, error) {
 		cfg.MaxLine = 1 << 20
 	}
 	cfg.MaxLine = min(cfg.MaxLine, maxEntry)
-	if cfg.CloseTimeout <= 0 {
-		cfg.CloseTimeout = 10 * time.Second
-	}
 	spool, err := OpenSpool(cfg.Spool)
 	if err != nil {
 		return nil, err
@@ -104,13 +99,13 @@ func NewPush(cfg PushConfig) (*Push, error) {
 
 func newPush(cfg PushConfig, spool *Spool) *Push {
 	p := &Push{
-		cfg: cfg, log: cfg.Logger, spool: spool, mux: http.NewServeMux(), tokens: hashTokens(cfg.Tokens),
+		spooled: newSpooled(Partition{Source: cfg.Source, Name: cfg.Name}, spool, cfg.Logger, cfg.CloseTimeout),
+		cfg:     cfg, mux: http.NewServeMux(), tokens: hashTokens(cfg.Tokens),
 		bodies: bodyReader{
 			maxBody: cfg.MaxBody, maxUnpacked: min(cfg.MaxUnpacked, spool.cfg.Max/2),
 			maxLine: cfg.MaxLine, maxMemory: maxMemory,
 		},
 	}
-	p.feed = newFeed(Partition{Source: cfg.Source, Name: cfg.Name}, &spool.reader, cfg.Logger, cfg.CloseTimeout)
 	p.mux.HandleFunc("/ingest", p.ingest)
 	p.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		problemf(http.StatusNotFound, "there is nothing here; POST lines to /ingest").write(w)
@@ -120,70 +115,54 @@ func newPush(cfg PushConfig, spool *Spool) *Push {
 
 // Run listens and hands what was pushed to h until ctx is done, and then lets
 // pushes that are under way end, closes the session and the spool.
-func (p *Push) Run(ctx context.Context, h Handler) (err error) {
-	defer func() { err = errors.Join(err, p.spool.Close()) }()
-	l := p.cfg.Listener
-	if l == nil {
-		if l, err = net.Listen("tcp", p.cfg.Listen); err != nil {
+func (p *Push) Run(ctx context.Context, h Handler) error {
+	return p.run(ctx, h, func(ctx context.Context) (err error) {
+		l := p.cfg.Listener
+		if l == nil {
+			if l, err = net.Listen("tcp", p.cfg.Listen); err != nil {
+				return fmt.Errorf("push: %w", err)
+			}
+		}
+		if p.cfg.TLS != nil {
+			l = tls.NewListener(l, p.cfg.TLS)
+		}
+		server := &http.Server{
+			Handler:           p,
+			ReadHeaderTimeout: 10 * time.Second,
+			ReadTimeout:       time.Minute,
+			WriteTimeout:      2 * time.Minute,
+			IdleTimeout:       2 * time.Minute,
+			MaxHeaderBytes:    32 << 10,
+			ErrorLog:          slog.NewLogLogger(p.log.Handler(), slog.LevelDebug),
+		}
+		err = serveUntil(ctx, server, l, p.closeIn, func() { p.closing.Store(true) })
+		if err != nil {
 			return fmt.Errorf("push: %w", err)
 		}
-	}
-	if p.cfg.TLS != nil {
-		l = tls.NewListener(l, p.cfg.TLS)
-	}
-	server := &http.Server{
-		Handler:           p,
-		ReadHeaderTimeout: 10 * time.Second,
-		ReadTimeout:       time.Minute,
-		WriteTimeout:      2 * time.Minute,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    32 << 10,
-		ErrorLog:          slog.NewLogLogger(p.log.Handler(), slog.LevelDebug),
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	served := make(chan error, 1)
-	go func() {
-		err := server.Serve(l) // with TLS, if the listener has it
-		if !errors.Is(err, http.ErrServerClosed) {
-			cancel() // a source that cannot be pushed to is one that ended
-		}
-		served <- err
-	}()
-	feeding := make(chan struct{})
-	feedCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
-	go func() {
-		defer close(feeding)
-		p.feed.run(feedCtx, h)
-	}()
+		return nil
+	})
+}
 
-	<-ctx.Done()
-	p.closing.Store(true)
-	shut, done := context.WithTimeout(context.WithoutCancel(ctx), p.cfg.CloseTimeout)
+// serveUntil serves what comes to l until ctx is done, calls closing, and lets what is
+// under way end within that time. A server that cannot serve any more is an error.
+func serveUntil(ctx context.Context, server *http.Server, l net.Listener, within time.Duration, closing func()) error {
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }() // with TLS, if the listener has it
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	closing()
+	shut, done := context.WithTimeout(context.WithoutCancel(ctx), within)
+	defer done()
 	if server.Shutdown(shut) != nil {
 		server.Close()
 	}
-	done()
-	stop()
-	<-feeding
 	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("push: %w", err)
+		return err
 	}
 	return nil
-}
-
-// Close gives the spool back when Run was never called.
-func (p *Push) Close() error { return p.spool.Close() }
-
-// Partitions is how far the spool is read. Its Err is also what keeps lines from
-// being taken.
-func (p *Push) Partitions() []PartitionState {
-	state := p.feed.state()
-	if err := p.spool.failed(); err != nil && state.Err == nil {
-		state.Err = fmt.Errorf("nothing can be kept in the spool: %w", err)
-	}
-	return []PartitionState{state}
 }
 
 // ServeHTTP answers POST /ingest.
