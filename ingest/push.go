@@ -30,6 +30,9 @@ type PushConfig struct {
 	Tokens [][]byte
 	// Spool keeps the lines until they are counted.
 	Spool SpoolConfig
+	// OTLP takes requests of OTLP/HTTP, too, at /v1/traces and /v1/logs. The lines are
+	// then of the formats otlp-json and otlp-proto, each of which reads both.
+	OTLP bool
 	// MaxBody is the largest body as it is sent. Default 16 MiB.
 	MaxBody int64
 	// MaxUnpacked is the largest body when it is decompressed. Default 64 MiB, at
@@ -49,7 +52,8 @@ type PushConfig struct {
 // It answers POST /ingest. A 2xx says that every line of the body is durable;
 // anything else that none was promised, with a problem document that names what
 // to do. A push that was not answered may have been kept: sent again, its lines
-// are there twice.
+// are there twice. With PushConfig.OTLP it answers POST /v1/traces and /v1/logs as
+// OTLP/HTTP wants it, under the same promise.
 type Push struct {
 	*spooled
 	cfg     PushConfig
@@ -108,8 +112,12 @@ func newPush(cfg PushConfig, spool *Spool) *Push {
 	}
 	p.mux.HandleFunc("/ingest", p.ingest)
 	p.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		problemf(http.StatusNotFound, "there is nothing here; POST lines to /ingest").write(w)
+		problemf(http.StatusNotFound, "there is nothing here; POST lines to /ingest, and OTLP to /v1/traces or /v1/logs of a source whose format is otlp-proto").write(w)
 	})
+	if cfg.OTLP {
+		p.mux.HandleFunc("/v1/traces", func(w http.ResponseWriter, r *http.Request) { p.otlp(w, r, otlpTraces) })
+		p.mux.HandleFunc("/v1/logs", func(w http.ResponseWriter, r *http.Request) { p.otlp(w, r, otlpLogs) })
+	}
 	return p
 }
 
@@ -147,7 +155,13 @@ func (p *Push) Run(ctx context.Context, h Handler) error {
 // under way end within that time. A server that cannot serve any more is an error.
 func serveUntil(ctx context.Context, server *http.Server, l net.Listener, within time.Duration, closing func()) error {
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(l) }() // with TLS, if the listener has it
+	go func() {
+		if server.TLSConfig != nil {
+			served <- server.ServeTLS(l, "", "")
+			return
+		}
+		served <- server.Serve(l) // with TLS, if the listener has it
+	}()
 	select {
 	case err := <-served:
 		return err
@@ -168,6 +182,10 @@ func serveUntil(ctx context.Context, server *http.Server, l net.Listener, within
 // ServeHTTP answers POST /ingest.
 func (p *Push) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if refusal := p.tokens.refuse(r); refusal != nil {
+		if p.cfg.OTLP && isOTLP(r) {
+			refuseOTLP(w, r, refusal)
+			return
+		}
 		refusal.write(w)
 		return
 	}
@@ -184,6 +202,11 @@ func (p *Push) ingest(w http.ResponseWriter, r *http.Request) {
 		}{lines, bytes})
 		return
 	}
+	p.answer(w, err).write(w)
+}
+
+// answer is the problem that an error is.
+func (p *Push) answer(w http.ResponseWriter, err error) *problem {
 	answer, ok := err.(*problem)
 	if !ok {
 		answer = p.refusal(err)
@@ -191,19 +214,27 @@ func (p *Push) ingest(w http.ResponseWriter, r *http.Request) {
 	if answer.status == http.StatusServiceUnavailable || answer.status == http.StatusRequestEntityTooLarge {
 		w.Header().Set("Connection", "close")
 	}
-	answer.write(w)
+	return answer
+}
+
+// postOnly refuses all but POST, and everything once the daemon stops.
+func (p *Push) postOnly(r *http.Request) error {
+	if r.Method != http.MethodPost {
+		wrong := problemf(http.StatusMethodNotAllowed, "records are sent with POST")
+		wrong.header = http.Header{"Allow": {http.MethodPost}}
+		return wrong
+	}
+	if p.closing.Load() {
+		return errSpoolClosed
+	}
+	return nil
 }
 
 // take makes the lines of a request durable and says how many lines and bytes
 // they are.
 func (p *Push) take(r *http.Request) (n, size int64, err error) {
-	if r.Method != http.MethodPost {
-		wrong := problemf(http.StatusMethodNotAllowed, "lines are sent with POST")
-		wrong.header = http.Header{"Allow": {http.MethodPost}}
-		return 0, 0, wrong
-	}
-	if p.closing.Load() {
-		return 0, 0, errSpoolClosed
+	if err := p.postOnly(r); err != nil {
+		return 0, 0, err
 	}
 	lines, n, release, err := p.bodies.read(r)
 	if err != nil {

@@ -28,6 +28,7 @@ type Parser struct {
 	local            localCache
 	marks            marks
 	otlp             otlpState
+	als              alsState
 	unmarked         bool   // for tests: read without marks
 	lenient          bool   // quotes inside strings are not escaped
 	bare             bool   // the record has a value without quotes
@@ -100,7 +101,9 @@ var formats = []format{
 		names:   [][]alias{otlpNames, envoyNames}, batch: (*Parser).otlpBatch, next: (*Parser).otlpNext, depart: (*Parser).otlpDeparture},
 	{name: "otlp-proto", duration: unitMillis, columns: otlpColumns,
 		headers: []string{"rpc.request.metadata.", "rpc.grpc.request.metadata."},
-		names:   [][]alias{otlpNames, envoyNames}, batch: (*Parser).protoBatch, next: (*Parser).protoNext, depart: (*Parser).otlpDeparture},
+		names:   [][]alias{otlpNames, envoyNames}, batch: (*Parser).otlpBatch, next: (*Parser).otlpNext, depart: (*Parser).otlpDeparture},
+	{name: "envoy-als", vendor: vendorEnvoy, duration: unitMillis, columns: alsColumns,
+		names: [][]alias{envoyNames}, batch: (*Parser).alsBatch, next: (*Parser).alsNext},
 	{name: "linkerd-json", json: true, duration: unitNanos,
 		names: [][]alias{linkerdNames}, depart: (*Parser).linkerdDeparture},
 	{name: "haproxy", duration: unitMillis, columns: haproxyColumns, names: [][]alias{haproxyNames},
