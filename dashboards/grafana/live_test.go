@@ -31,6 +31,9 @@ var quiet = map[string]string{
 	"auditor_scope_split":              "questions are seen whole",
 	"auditor_questions_left_out_total": "so many questions do not end in one second",
 	"auditor_http_streams":             "nobody looks at the stream",
+	"auditor_intake_messages_total":    "absent: no source takes messages without an answer",
+	"auditor_intake_waits_total":       "absent: no source takes messages without an answer",
+	"auditor_intake_connections":       "absent: no source takes messages without an answer",
 }
 
 // client gives up on a program that hangs.
