@@ -38,7 +38,7 @@ func writeMarkdown(w io.Writer, r *aggregate.Report, o renderOptions) error {
 		}
 		fmt.Fprintf(&b, "- From: %s\n", few(files))
 	}
-	for _, s := range sections(r) {
+	for _, s := range sections(r, o) {
 		fmt.Fprintf(&b, "\n## %s\n", prose(s.title))
 		for _, x := range s.lines {
 			fmt.Fprintf(&b, "\n%s\n", prose(x))
