@@ -287,7 +287,7 @@ func verdictOf(r *aggregate.Report, o renderOptions) (level, word string) {
 	storms, judged := stormsOf(r, o.Rules)
 	b := m.Budget.State
 	switch {
-	case judged == 0:
+	case judged == 0 || o.Rules.Chosen == 0:
 		return "unknown", "Too little to judge"
 	case len(storms) > 0:
 		return "bad", "Retry storm"

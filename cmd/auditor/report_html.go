@@ -144,17 +144,21 @@ func tiles(r *aggregate.Report) []tile {
 // chartNotes say how all charts are read.
 func chartNotes(r *aggregate.Report, o renderOptions) []string {
 	_, step := slotsOf(r, mostColumns)
+	from, to, _ := rangeOf(r)
 	out := []string{"A step is " + length(step) + ". Arrivals stand where they started, budgets where their records were written. The table of the timeline below has figures, and so has each step under the pointer."}
 	if l := lateness(o); l > 0 {
-		from, to, _ := rangeOf(r)
-		which := "The last " + length(l) + " are"
+		which := "The last " + length(l) + " of the log is"
 		if to-from <= l {
-			which = "All of it is"
+			which = "All of the log is"
 		}
 		out = append(out, which+" provisional: requests that were still running when the log ended are not in it, so that arrivals seem to fall.")
 	}
-	if o.Horizon > 0 {
-		out = append(out, "In the first "+length(int64(o.Horizon.Seconds()))+" a repeat whose question began before the log counts as an original: load factors may read low.")
+	if h := int64(o.Horizon.Seconds()); h > 0 {
+		which := "In the first " + length(h)
+		if to-from <= h {
+			which = "In all of the log"
+		}
+		out = append(out, which+" a repeat whose question began before the log counts as an original: load factors may read low.")
 	}
 	return out
 }

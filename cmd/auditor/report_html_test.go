@@ -142,7 +142,7 @@ func TestNewestPartIsProvisional(t *testing.T) {
 		lateness time.Duration
 		width    string
 		words    string
-	}{{time.Minute, "5%", "The last 1 min are provisional"}, {time.Hour, "100%", "All of it is provisional"}, {0, "", ""}} {
+	}{{time.Minute, "5%", "The last 1 min of the log is provisional"}, {time.Hour, "100%", "All of the log is provisional"}, {0, "", ""}} {
 		o.Lateness = x.lateness
 		r := l.report()
 		c := charts(r, o)[0]
