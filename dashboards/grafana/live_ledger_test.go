@@ -50,7 +50,7 @@ func TestNoPanelOfTheLedgerIsEmpty(t *testing.T) {
 		}
 		return out
 	}
-	until(t, 30*time.Second, func() string {
+	until(t, time.Minute, func() string {
 		all := server.Query(t, filled(routes.RawSQL, "tick"))
 		for i := range all {
 			all[i] = quoted(all[i])
@@ -61,7 +61,7 @@ func TestNoPanelOfTheLedgerIsEmpty(t *testing.T) {
 		}
 		return ""
 	})
-	until(t, 30*time.Second, func() string {
+	until(t, time.Minute, func() string {
 		worst := server.Query(t, filled("SELECT key_hash"+single+" ORDER BY arrivals DESC LIMIT 1", "tick"))
 		if len(worst) == 0 {
 			return "no question is stored yet"
@@ -76,7 +76,7 @@ func TestNoPanelOfTheLedgerIsEmpty(t *testing.T) {
 			for _, q := range p.Targets {
 				asked++
 				where := fmt.Sprintf("%s, by %s", p.Title, resolution)
-				until(t, 30*time.Second, func() string {
+				until(t, time.Minute, func() string {
 					sql := filled(q.RawSQL, resolution)
 					if lacks := ofClickHouse(t, server, sql, resolution, p.Type == "timeseries"); lacks != "" {
 						return where + ": " + lacks + ": " + sql
