@@ -6,7 +6,7 @@
 //
 //	auditor demo [--for 30s]
 //	auditor run [--config auditor.yaml]
-//	auditor replay [--config auditor.yaml] [--output json|text|markdown] FILE…
+//	auditor replay [--config auditor.yaml] [--output json|text|markdown|html] FILE…
 //	auditor explain [--format F] [--config auditor.yaml] [--output json|text] [FILE…]
 //	auditor check [--config auditor.yaml]
 //	auditor plan [--output json|text] FILE

@@ -73,7 +73,7 @@ func TestNoPanelIsEmptyOnALiveDaemon(t *testing.T) {
 		t.Skip(missing)
 	}
 	began := time.Now()
-	daemon := startStorm(t)
+	daemon := startStorm(t, "{sqlite: rows.db}", 0)
 	prometheus := startPrometheus(t, daemon)
 
 	// ask decodes an answer of Prometheus.
@@ -106,6 +106,9 @@ func TestNoPanelIsEmptyOnALiveDaemon(t *testing.T) {
 
 	var waiting []*asking
 	for name, d := range dashboards(t) {
+		if files[name].ledger {
+			continue
+		}
 		values := map[string]string{}
 		for _, v := range d.Templating.List[1:] {
 			values[v.Name] = ""
