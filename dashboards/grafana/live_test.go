@@ -29,6 +29,7 @@ var quiet = map[string]string{
 	"auditor_offset_gap_records_total": "nothing is deleted before it is read",
 	"auditor_source_restarts_total":    "no source fails",
 	"auditor_scope_split":              "questions are seen whole",
+	"auditor_store_errors_total":       "the store of this daemon answers with no error",
 	"auditor_questions_left_out_total": "so many questions do not end in one second",
 	"auditor_http_streams":             "nobody looks at the stream",
 	"auditor_intake_messages_total":    "absent: no source takes messages without an answer",

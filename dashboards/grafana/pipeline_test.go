@@ -79,13 +79,15 @@ var pipeline = board{
 				ask{`min by (dependency) (auditor_sampling_ratio{job=~"$job"})`, "{{dependency}}"}).with(func(p *panel) { p.most = 1 }),
 		}},
 		{"Store", []panel{
-			{kind: "heatmap", title: "Time of writes", unit: "s", w: 8, h: 8, about: "How many writes to the store took how long.",
+			{kind: "heatmap", title: "Time of writes", unit: "s", w: 6, h: 8, about: "How many writes to the store took how long.",
 				asks: []ask{{`sum by (le) (increase(auditor_store_write_seconds_bucket{job=~"$job"}[$__rate_interval]))`, "{{le}}"}}},
-			graph("Mean time of a write", "s", "No data while nothing is written: with sources that are read, that is a fault, and /readyz names it.", 8,
+			graph("Mean time of a write", "s", "No data while nothing is written: with sources that are read, that is a fault, and /readyz names it.", 6,
 				ask{`sum by (instance) (rate(auditor_store_write_seconds_sum{job=~"$job"}[$__rate_interval])) / (sum by (instance) (rate(auditor_store_write_seconds_count{job=~"$job"}[$__rate_interval])) > 0)`, "{{instance}}"}),
-			graph("Writes, and questions left out", "cps", "Writes a second, and questions that are over and were not stored one by one, being too many of one second. Figures have those, too.", 8,
+			graph("Writes, and questions left out", "cps", "Writes a second, and questions that are over and were not stored one by one, being too many of one second. Figures have those, too.", 6,
 				ask{`sum by (instance) (rate(auditor_store_write_seconds_count{job=~"$job"}[$__rate_interval]))`, "{{instance}} writes"},
 				ask{`sum by (instance) (rate(auditor_questions_left_out_total{job=~"$job"}[$__rate_interval]))`, "{{instance}} left out"}),
+			graph("Errors of the store, by what was wrong", "cps", "Calls a second that the store answered with an error. What could not be written is written again.", 6,
+				ask{`sum by (kind) (rate(auditor_store_errors_total{job=~"$job"}[$__rate_interval]))`, "{{kind}}"}),
 		}},
 		{"Alerts of the daemon", []panel{
 			graph("Alerts by name", "short", "What the daemons themselves judge to be pending or firing. Several instances that see the same count each.", 12,
