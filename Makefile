@@ -12,7 +12,7 @@ DEMO    ?=
 RACE    := $(shell command -v $${CC:-cc} >/dev/null 2>&1 && echo -race)
 
 .DEFAULT_GOAL := help
-.PHONY: help build page demo samples test lint fuzz bench bench-replay bench-kafka pgo record test-page screenshots test-recorded test-kafka clean
+.PHONY: help build page demo samples test lint fuzz bench bench-replay bench-kafka pgo record test-page screenshots test-recorded test-rig test-kafka clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -105,6 +105,10 @@ record: ## record the sample logs anew, from real nginx and Envoy
 test-recorded: ## record logs from real nginx, Envoy, HAProxy, Apache and Caddy, and audit those
 	bash examples/record/test.sh
 	bash examples/record/caddy.sh
+	bash examples/record/envoy.sh
+
+test-rig: ## hold the lab's model against a server and callers on real sockets
+	AUDITOR_RIG=1 $(GO) test -count=1 -timeout 5m -run '^TestRig$$' -v ./cmd/auditor
 
 test-kafka: ## kill daemons that read from a real Kafka broker, and audit what is left
 	$(GO) run ./ingest/kafkatest $(GO) test -count=1 -timeout 20m -run '^TestKafka' -v ./cmd/auditor

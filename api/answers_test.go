@@ -37,7 +37,7 @@ func targets() map[string]string {
 		"budgets":        "/api/v1/budgets",
 		"alerts":         "/api/v1/alerts",
 		"policy":         "/api/v1/policy",
-		"sources":        "/api/v1/sources?source=access-logs",
+		"sources":        "/api/v1/sources",
 	}
 }
 

@@ -150,6 +150,8 @@ func stormSnapshot() *Snapshot {
 				{Name: "0", State: "reading", Next: 100, Committed: 60, Lag: 5, LagSeconds: aggregate.Number(1.5), Watermark: noon.Add(-2 * time.Second), Gaps: []Gap{{10, 21}}},
 				{Name: "1", State: "idle", Next: 7, Committed: 7, Lag: -1, Watermark: noon.Add(-time.Second)},
 			},
+		}, {
+			Name: "127.0.0.1:5514", Kind: "syslog", State: "idle", Intake: &Intake{Kept: 500, Dropped: 3, Truncated: 2, Waits: 1, Connections: 4},
 		}},
 		Evaluated: true,
 		Alerts: []alerts.Alert{

@@ -37,6 +37,7 @@ type families struct {
 	lag, watermark                               *family
 	storeWrite, storeErrors, build               *family
 	sourceUp, sourceRestarts                     *family
+	intake, intakeWaits, intakeConnections       *family
 	reloadGood, reloadAt                         *family
 	alertsOf, notifications                      *family
 }
@@ -72,22 +73,25 @@ func newFamilies() *families {
 		sampling:      gauge("auditor_sampling_ratio", "Share of questions that is followed.", "dependency"),
 		split:         gauge("auditor_scope_split", "1 if one question was seen in two scopes, so that repeats are missing.", "dependency"),
 
-		records:        counter("auditor_records_total", "Records read, by outcome: counted, ignored, duplicate or quarantined.", "source", "outcome"),
-		quarantined:    counter("auditor_quarantined_records_total", "Records that could not be read, by reason.", "source", "reason"),
-		duplicates:     counter("auditor_duplicate_records_total", "Copies that the shipper sent again.", "source"),
-		late:           counter("auditor_late_arrivals_total", "Arrivals that came after their tick was closed.", "source"),
-		gaps:           counter("auditor_offset_gap_records_total", "Offsets that were never read.", "source"),
-		lag:            gauge("auditor_ingest_lag_seconds", "How far the source's slowest partition is behind.", "source"),
-		watermark:      gauge("auditor_watermark_timestamp_seconds", "Log time up to which the source's slowest partition is read.", "source"),
-		storeWrite:     counter("auditor_store_write_seconds", "Time that writes to the store took."),
-		storeErrors:    counter("auditor_store_errors_total", "Calls that the store answered with an error, by what was wrong.", "kind"),
-		sourceUp:       gauge("auditor_source_up", "1 while the source can be read, 0 while it has failed.", "source"),
-		sourceRestarts: counter("auditor_source_restarts_total", "How often the source was begun anew after it had failed as a whole.", "source"),
-		reloadGood:     gauge("auditor_config_last_reload_successful", "1 if the configuration was read whole when it was last asked for, else 0."),
-		reloadAt:       gauge("auditor_config_last_reload_success_timestamp_seconds", "When the configuration in force was last read."),
-		alertsOf:       gauge("auditor_alerts", "Alerts of this instance by name that are pending or firing.", "alert", "state"),
-		notifications:  counter("auditor_notifications_total", "Notifications by sink: taken, tries that failed, and dropped.", "sink", "outcome"),
-		build:          gauge("auditor_build_info", "1, with what program this is.", "version", "revision", "goversion"),
+		records:           counter("auditor_records_total", "Records read, by outcome: counted, ignored, duplicate or quarantined.", "source", "outcome"),
+		quarantined:       counter("auditor_quarantined_records_total", "Records that could not be read, by reason.", "source", "reason"),
+		duplicates:        counter("auditor_duplicate_records_total", "Copies that the shipper sent again.", "source"),
+		late:              counter("auditor_late_arrivals_total", "Arrivals that came after their tick was closed.", "source"),
+		gaps:              counter("auditor_offset_gap_records_total", "Offsets that were never read.", "source"),
+		lag:               gauge("auditor_ingest_lag_seconds", "How far the source's slowest partition is behind.", "source"),
+		watermark:         gauge("auditor_watermark_timestamp_seconds", "Log time up to which the source's slowest partition is read.", "source"),
+		storeWrite:        counter("auditor_store_write_seconds", "Time that writes to the store took."),
+		storeErrors:       counter("auditor_store_errors_total", "Calls that the store answered with an error, by what was wrong.", "kind"),
+		sourceUp:          gauge("auditor_source_up", "1 while the source can be read, 0 while it has failed.", "source"),
+		sourceRestarts:    counter("auditor_source_restarts_total", "How often the source was begun anew after it had failed as a whole.", "source"),
+		intake:            counter("auditor_intake_messages_total", "Messages sent to a source without answers: kept, or lost as dropped or truncated.", "source", "outcome"),
+		intakeWaits:       counter("auditor_intake_waits_total", "How often a source without answers stopped reading because nothing could be kept.", "source"),
+		intakeConnections: gauge("auditor_intake_connections", "Connections or streams that are open to a source without answers.", "source"),
+		reloadGood:        gauge("auditor_config_last_reload_successful", "1 if the configuration was read whole when it was last asked for, else 0."),
+		reloadAt:          gauge("auditor_config_last_reload_success_timestamp_seconds", "When the configuration in force was last read."),
+		alertsOf:          gauge("auditor_alerts", "Alerts of this instance by name that are pending or firing.", "alert", "state"),
+		notifications:     counter("auditor_notifications_total", "Notifications by sink: taken, tries that failed, and dropped.", "sink", "outcome"),
+		build:             gauge("auditor_build_info", "1, with what program this is.", "version", "revision", "goversion"),
 	}
 }
 
@@ -96,7 +100,7 @@ func (f *families) all() []*family {
 		f.arrivals, f.unattributable, f.originals, f.repeats, f.responses, f.good, f.deadAnswers, f.deadSeconds, f.busySeconds,
 		f.repeatSeconds, f.retryAsked, f.retryEarly, f.stale, f.violations, f.perQuestion, f.loadFactor, f.amplification,
 		f.declaredWorst, f.coverage, f.readShare, f.visibility, f.consumed, f.exhaustsIn, f.live, f.leftOut, f.sampling, f.split, f.records,
-		f.quarantined, f.duplicates, f.late, f.gaps, f.lag, f.watermark, f.storeWrite, f.storeErrors, f.build, f.sourceUp, f.sourceRestarts, f.reloadGood, f.reloadAt,
+		f.quarantined, f.duplicates, f.late, f.gaps, f.lag, f.watermark, f.storeWrite, f.storeErrors, f.build, f.sourceUp, f.sourceRestarts, f.intake, f.intakeWaits, f.intakeConnections, f.reloadGood, f.reloadAt,
 		f.alertsOf, f.notifications,
 	}
 }

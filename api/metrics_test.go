@@ -57,6 +57,9 @@ var contract = map[string]string{
 	"auditor_store_errors_total":               "counter kind",
 	"auditor_source_up":                        "gauge source",
 	"auditor_source_restarts_total":            "counter source",
+	"auditor_intake_messages_total":            "counter outcome,source",
+	"auditor_intake_waits_total":               "counter source",
+	"auditor_intake_connections":               "gauge source",
 	"auditor_config_last_reload_successful":    "gauge ",
 
 	"auditor_config_last_reload_success_timestamp_seconds": "gauge ",

@@ -222,7 +222,7 @@ type Budget struct {
 // Source is where records come from. Its counts only ever rise.
 type Source struct {
 	Name string // from the configuration, bounded: a topic or the first path
-	Kind string // kafka, file, http
+	Kind string // kafka, file, http, syslog, als
 	// State is reading, idle, standby, rebuilding, stalled, failed or ended; Error
 	// says why, with no record in it.
 	State, Error string
@@ -233,10 +233,20 @@ type Source struct {
 	// and so on), Quarantined could not be read, by reason.
 	Counted, Ignored, Duplicates uint64
 	Quarantined                  map[string]uint64
-	Undecidable                  uint64 // of Counted, equal records that may be copies
-	Late                         uint64 // arrivals after their tick was closed
-	GapRecords                   uint64 // offsets that were never read
-	Restarts                     uint64 // how often the source as a whole was begun anew after it had failed
+	Undecidable                  uint64  // of Counted, equal records that may be copies
+	Late                         uint64  // arrivals after their tick was closed
+	GapRecords                   uint64  // offsets that were never read
+	Restarts                     uint64  // how often the source as a whole was begun anew after it had failed
+	Intake                       *Intake // nil: whoever sends is answered, or nobody sends
+}
+
+// Intake is what became of the messages that were sent to a source whose senders are
+// not answered. Its counts only ever rise, but for Connections.
+type Intake struct {
+	// Kept are durable. Dropped found no room, Truncated came cut short or were too
+	// long: both are lost. Waits is how often reading stopped for want of room.
+	Kept, Dropped, Truncated, Waits uint64
+	Connections                     int64 // open now
 }
 
 // Partition is a part of a source with an order of its own.

@@ -196,6 +196,13 @@ func (x *scrape) source(name string, s *Source) {
 		x.put(x.sourceUp, up, name)
 		x.count(x.sourceRestarts, s.Restarts, name)
 	}
+	if n := s.Intake; n != nil {
+		x.count(x.intake, n.Kept, name, "kept")
+		x.count(x.intake, n.Dropped, name, "dropped")
+		x.count(x.intake, n.Truncated, name, "truncated")
+		x.count(x.intakeWaits, n.Waits, name)
+		x.put(x.intakeConnections, float64(n.Connections), name)
+	}
 	b := s.behind()
 	x.ratio(x.lag, b.seconds, name)
 	if !b.watermark.IsZero() {

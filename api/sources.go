@@ -32,7 +32,16 @@ type sourceAnswer struct {
 	Late        uint64            `json:"late"`
 	GapRecords  uint64            `json:"gap_records"`
 	Restarts    uint64            `json:"restarts"`
+	Intake      *intakeAnswer     `json:"intake"`
 	Partitions  []partitionAnswer `json:"partitions"`
+}
+
+type intakeAnswer struct {
+	Kept        uint64 `json:"kept"`
+	Dropped     uint64 `json:"dropped"`
+	Truncated   uint64 `json:"truncated"`
+	Waits       uint64 `json:"waits"`
+	Connections int64  `json:"connections"`
 }
 
 type partitionAnswer struct {
@@ -103,6 +112,10 @@ func newSource(x *Source) sourceAnswer {
 		Lag: b.lag, LagSeconds: b.seconds, Watermark: instant(b.watermark),
 		Counted: x.Counted, Ignored: x.Ignored, Duplicates: x.Duplicates, Undecidable: x.Undecidable,
 		Quarantined: map[string]uint64{}, Late: x.Late, GapRecords: x.GapRecords, Restarts: x.Restarts, Partitions: []partitionAnswer{},
+	}
+	if x.Intake != nil {
+		n := intakeAnswer(*x.Intake)
+		a.Intake = &n
 	}
 	for reason, n := range x.Quarantined {
 		a.Quarantined[reason] = n

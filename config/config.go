@@ -453,6 +453,11 @@ func (c *Config) settle(dir string) {
 		})
 		c.Budget.Routes[route] = b
 	}
+	for i := range c.Sources {
+		if s := &c.Sources[i]; s.ALS != nil && s.Format == "auto" {
+			s.Format = "envoy-als"
+		}
+	}
 	resolvePaths(reflect.ValueOf(c).Elem(), dir)
 }
 

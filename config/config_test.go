@@ -127,6 +127,11 @@ func comparable(c Config) Config {
 				s.HTTP.Tokens[j] = NewSecret([]byte("x"))
 			}
 		}
+		if s.ALS != nil {
+			for j := range s.ALS.Tokens {
+				s.ALS.Tokens[j] = NewSecret([]byte("x"))
+			}
+		}
 		c.Sources[i] = s
 	}
 	if c.Store.ClickHouse != nil && c.Store.ClickHouse.Password != (Secret{}) {
@@ -305,6 +310,9 @@ func TestWarnings(t *testing.T) {
 		{"salt", quiet + "store: {clickhouse: {addr: [\"a:1\"]}}\n", "keys.salt_file: none with a shared store"},
 		{"insecure", quiet + "api: {insecure: true, listen: \"0.0.0.0:1\"}\n", "api.insecure: "},
 		{"routes", quiet + "routes: {max: 1, templates: [/a, /b]}\n", "routes.max: 2 templates for 1 routes"},
+		{"syslog", "sources: [{syslog: {listen: \":1\", insecure: true}}]\nkeys: {originators: o.yaml}\n", "sources[0].syslog.insecure: whoever reaches :1 can add arrivals"},
+		{"datagrams", "sources: [{syslog: {protocol: udp}}]\nkeys: {originators: o.yaml}\n", "sources[0].syslog.protocol: udp loses records under load"},
+		{"als", "sources: [{als: {listen: \":1\", insecure: true}}]\nkeys: {originators: o.yaml}\n", "sources[0].als.insecure: whoever reaches :1 can add arrivals"},
 		{"push", "sources: [{http: {listen: \":1\", insecure: true}}]\nkeys: {originators: o.yaml}\n", "sources[0].http.insecure: whoever reaches :1 can add arrivals"},
 		{"push with a door", "sources: [{http: {listen: \":1\", tls: {cert_file: a, key_file: b}, tokens: [c]}}]\nkeys: {originators: o.yaml}\n", ""},
 		{"flush", "sources: [{file: {paths: [a]}, flush: 10s}]\nkeys: {originators: o.yaml}\n", "a.yaml:1: sources[0].flush: records come up to 10s after they were written, and so does every alert"},

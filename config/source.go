@@ -7,12 +7,14 @@ import (
 	"time"
 )
 
-// Source is one place that access logs come from. Exactly one of Kafka, File
-// and HTTP is set.
+// Source is one place that access logs come from. Exactly one of Kafka, File,
+// HTTP, Syslog and ALS is set.
 type Source struct {
-	Kafka *Kafka `yaml:"kafka"`
-	File  *File  `yaml:"file"`
-	HTTP  *HTTP  `yaml:"http"`
+	Kafka  *Kafka  `yaml:"kafka"`
+	File   *File   `yaml:"file"`
+	HTTP   *HTTP   `yaml:"http"`
+	Syslog *Syslog `yaml:"syslog"`
+	ALS    *ALS    `yaml:"als"`
 
 	// Format is one of the formats in docs/configuration.md. Default auto: by the first lines.
 	Format string `yaml:"format"`
@@ -160,12 +162,73 @@ func (h *HTTP) setDefaults() {
 	h.Listen, h.Spool, h.SpoolMax = "127.0.0.1:9465", "spool", 1<<30
 }
 
+// Syslog is a listener to which loggers send records by syslog.
+type Syslog struct {
+	// Protocol is tcp (default) or udp. What goes by UDP may be lost, and by whom and
+	// how much is known only in part.
+	Protocol string `yaml:"protocol"`
+	// Listen is host:port. Default 127.0.0.1:5514. Another address than loopback needs
+	// TLS with a ClientCAFile, or Insecure: whoever reaches it can add arrivals.
+	Listen string `yaml:"listen"`
+	// Insecure allows any address without TLS. Default false.
+	Insecure bool `yaml:"insecure"`
+	// TLS is the listener's certificate, for tcp. Default: none.
+	TLS *ServerTLS `yaml:"tls"`
+	// Spool is the directory that keeps records until they are counted. Default
+	// spool.
+	Spool string `yaml:"spool" kind:"path"`
+	// SpoolMax is its largest size, at least 1MiB. Default 1GiB. When it is full,
+	// senders by tcp are held back, and datagrams dropped.
+	SpoolMax Size `yaml:"spool_max"`
+}
+
+func (s *Syslog) setDefaults() {
+	s.Protocol, s.Listen, s.Spool, s.SpoolMax = "tcp", "127.0.0.1:5514", "spool", 1<<30
+}
+
+// ALS is a listener for Envoy's gRPC Access Log Service.
+type ALS struct {
+	// Listen is host:port. Default 127.0.0.1:9466. Another address than loopback needs
+	// TLS and Tokens, or Insecure: whoever reaches it can add arrivals.
+	Listen string `yaml:"listen"`
+	// Insecure allows any address without TLS and Tokens. Default false.
+	Insecure bool `yaml:"insecure"`
+	// TLS is the listener's certificate. Default: none.
+	TLS *ServerTLS `yaml:"tls"`
+	// Tokens are the bearer tokens that are let in. Default: none, everybody.
+	Tokens []Secret `yaml:"tokens"`
+	// Spool is the directory that keeps records until they are counted. Default
+	// spool.
+	Spool string `yaml:"spool" kind:"path"`
+	// SpoolMax is its largest size, at least 1MiB. Default 1GiB. When it is full,
+	// Envoy is held back, which drops what it cannot buffer, and counts it.
+	SpoolMax Size `yaml:"spool_max"`
+}
+
+func (a *ALS) setDefaults() {
+	a.Listen, a.Spool, a.SpoolMax = "127.0.0.1:9466", "spool", 1<<30
+}
+
+// Listener says where the source listens, over which protocol and with which spool. An
+// empty Listen is a source that does not.
+func (s *Source) Listener() (network, listen, spool string) {
+	switch {
+	case s.HTTP != nil:
+		return "tcp", s.HTTP.Listen, s.HTTP.Spool
+	case s.Syslog != nil:
+		return s.Syslog.Protocol, s.Syslog.Listen, s.Syslog.Spool
+	case s.ALS != nil:
+		return "tcp", s.ALS.Listen, s.ALS.Spool
+	}
+	return "", "", ""
+}
+
 // formats are the log formats a source may name.
 var formats = []string{
 	"auto", "json", "logfmt", "envoy-json", "envoy-text", "istio-text", "istio-json",
 	"nginx-json", "nginx-combined", "ingress-nginx", "apache", "haproxy", "iis", "pattern",
 	"traefik-clf", "alb",
-	"traefik-json", "caddy-json", "linkerd-json", "otlp-json", "otlp-proto",
+	"traefik-json", "caddy-json", "linkerd-json", "otlp-json", "otlp-proto", "envoy-als",
 }
 
 var vantages = []string{"at_target", "in_front"}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"net"
 	"path/filepath"
 	"slices"
@@ -47,19 +48,39 @@ func (c *Config) checkSources(k *checks) {
 		if s.HTTP != nil {
 			kinds++
 			k.listener(at+".http", s.HTTP.Listen, "127.0.0.1:9465", s.HTTP.Insecure, s.HTTP.TLS, s.HTTP.Tokens)
-			if _, port, _ := net.SplitHostPort(s.HTTP.Listen); port != "0" {
-				taken(listens, s.HTTP.Listen, at+".http.listen", "only one can listen there")
-			}
-			if s.HTTP.Spool == "" {
-				k.missing(at+".http", "spool", "want a directory")
-			}
-			taken(spools, s.HTTP.Spool, at+".http.spool", "each source has a spool of its own")
-			if s.HTTP.SpoolMax < 1<<20 {
-				k.add(at+".http.spool_max", "found %s: want at least 1MiB", s.HTTP.SpoolMax)
+			k.spool(at+".http", s.HTTP.Spool, s.HTTP.SpoolMax)
+		}
+		if s.Syslog != nil {
+			kinds++
+			k.syslog(at+".syslog", s.Syslog)
+			k.spool(at+".syslog", s.Syslog.Spool, s.Syslog.SpoolMax)
+		}
+		if s.ALS != nil {
+			kinds++
+			k.listener(at+".als", s.ALS.Listen, "127.0.0.1:9466", s.ALS.Insecure, s.ALS.TLS, s.ALS.Tokens)
+			k.spool(at+".als", s.ALS.Spool, s.ALS.SpoolMax)
+			if s.Format != "envoy-als" {
+				k.add(at+".format", "found %q: an als source has records of the format envoy-als alone; leave it out", clip(s.Format))
 			}
 		}
+		if network, listen, spool := s.Listener(); network != "" {
+			kind := "http"
+			switch {
+			case s.Syslog != nil:
+				kind = "syslog"
+			case s.ALS != nil:
+				kind = "als"
+			}
+			if _, port, _ := net.SplitHostPort(listen); port != "0" {
+				if network != "tcp" {
+					listen = network + " " + listen
+				}
+				taken(listens, listen, at+"."+kind+".listen", "only one can listen there")
+			}
+			taken(spools, spool, at+"."+kind+".spool", "each source has a spool of its own")
+		}
 		if kinds != 1 {
-			k.add(at, "found %d of kafka, file and http: want exactly one", kinds)
+			k.add(at, "found %d of kafka, file, http, syslog and als: want exactly one", kinds)
 		}
 		k.oneOf(at+".format", s.Format, formats...)
 		k.oneOf(at+".vantage", s.Vantage, vantages...)
@@ -91,6 +112,34 @@ func (c *Config) checkSources(k *checks) {
 func cluster(brokers []string) string {
 	sorted := slices.Sorted(slices.Values(brokers))
 	return strings.Join(sorted, ",") + "/"
+}
+
+// spool checks where records are kept that were sent.
+func (k *checks) spool(at, dir string, most Size) {
+	if dir == "" {
+		k.missing(at, "spool", "want a directory")
+	}
+	if most < 1<<20 {
+		k.add(at+".spool_max", "found %s: want at least 1MiB", most)
+	}
+}
+
+// syslog checks who may send records by a protocol that has no tokens.
+func (k *checks) syslog(at string, s *Syslog) {
+	k.oneOf(at+".protocol", s.Protocol, "tcp", "udp")
+	k.hostPort(at+".listen", s.Listen, true)
+	if s.TLS != nil {
+		switch {
+		case s.Protocol == "udp":
+			k.add(at+".tls", "found beside protocol: udp: TLS goes over tcp")
+		case s.TLS.CertFile == "" || s.TLS.KeyFile == "":
+			k.add(at+".tls", "want both cert_file and key_file")
+		}
+	}
+	if known := s.TLS != nil && s.TLS.ClientCAFile != ""; !loopback(s.Listen) && !s.Insecure && !known {
+		k.faults = append(k.faults, fault{path: at + ".listen", also: []string{at + ".tls", at + ".insecure"}, text: fmt.Sprintf(
+			"found %q: want a loopback address such as 127.0.0.1:5514, or tls with client_ca_file (syslog has no tokens), or insecure: true", clip(s.Listen))})
+	}
 }
 
 func (k *checks) kafka(at string, s *Kafka) {
@@ -191,7 +240,7 @@ func (c *Config) checkScopes(k *checks) {
 			} else if topic != exchange {
 				k.add(at+".kafka.exchange.topic", "differs from that of sources[%d]: sources of one dependency share one exchange, else a question is split over two", firstExchange)
 			}
-		case s.Kafka != nil || s.File != nil || s.HTTP != nil:
+		default:
 			if firstLoose < 0 {
 				firstLoose = i
 			}

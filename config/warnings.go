@@ -33,6 +33,15 @@ func (c *Config) Warnings() []string {
 		if s.HTTP != nil && !loopback(s.HTTP.Listen) && s.HTTP.Insecure {
 			warn(at+".http.insecure", "whoever reaches %s can add arrivals", clip(s.HTTP.Listen))
 		}
+		if s.Syslog != nil && !loopback(s.Syslog.Listen) && s.Syslog.Insecure {
+			warn(at+".syslog.insecure", "whoever reaches %s can add arrivals", clip(s.Syslog.Listen))
+		}
+		if s.Syslog != nil && s.Syslog.Protocol == "udp" {
+			warn(at+".syslog.protocol", "udp loses records under load, most where a storm makes them many, and nobody counts those lost on the way: send by tcp where the logger can")
+		}
+		if s.ALS != nil && !loopback(s.ALS.Listen) && s.ALS.Insecure {
+			warn(at+".als.insecure", "whoever reaches %s can add arrivals", clip(s.ALS.Listen))
+		}
 	}
 	if n := len(c.Routes.Templates); n > c.Routes.Max {
 		warn("routes.max", "%d templates for %d routes: the rest would be counted as other", n, c.Routes.Max)

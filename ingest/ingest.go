@@ -33,9 +33,9 @@
 //
 // It needs brokers of Kafka 1.0 or later, and logs in the format of 0.11 or later.
 //
-// # Files and HTTP
+// # Files, HTTP and syslog
 //
-// Two sources go on for ever and hand batches to a Handler, each partition apart:
+// These sources go on for ever and hand batches to a Handler, each partition apart:
 // what a session refuses starts that partition anew, after a pause that grows.
 //
 // Follow reads files as they grow. A path is a partition, with its rotated parts:
@@ -52,6 +52,12 @@
 // with a 2xx is on the disk, and is handed out after a crash; a damaged frame costs
 // itself alone and is a gap. A push without an answer may have been kept. The spool
 // is bounded: when it is full, pushes are refused, never lines dropped.
+//
+// Syslog takes records by a protocol without answers into such a spool, by TCP, TLS or
+// UDP, without the headers that syslog put before them: one message is one line. By TCP
+// nothing that was read is dropped: while the spool is full senders are held back. By
+// UDP what finds no room is dropped, and counted. A message that came cut is not handed
+// out.
 package ingest
 
 // Block is a run of whole lines of one partition.

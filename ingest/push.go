@@ -30,6 +30,9 @@ type PushConfig struct {
 	Tokens [][]byte
 	// Spool keeps the lines until they are counted.
 	Spool SpoolConfig
+	// OTLP takes requests of OTLP/HTTP, too, at /v1/traces and /v1/logs. The lines are
+	// then of the formats otlp-json and otlp-proto, each of which reads both.
+	OTLP bool
 	// MaxBody is the largest body as it is sent. Default 16 MiB.
 	MaxBody int64
 	// MaxUnpacked is the largest body when it is decompressed. Default 64 MiB, at
@@ -49,12 +52,11 @@ type PushConfig struct {
 // It answers POST /ingest. A 2xx says that every line of the body is durable;
 // anything else that none was promised, with a problem document that names what
 // to do. A push that was not answered may have been kept: sent again, its lines
-// are there twice.
+// are there twice. With PushConfig.OTLP it answers POST /v1/traces and /v1/logs as
+// OTLP/HTTP wants it, under the same promise.
 type Push struct {
+	*spooled
 	cfg     PushConfig
-	log     *slog.Logger
-	spool   *Spool
-	feed    *feed
 	bodies  bodyReader
 	tokens  tokens
 	closing atomic.Bool
@@ -92,9 +94,6 @@ func NewPush(cfg PushConfig) (*Push, error) {
 		cfg.MaxLine = 1 << 20
 	}
 	cfg.MaxLine = min(cfg.MaxLine, maxEntry)
-	if cfg.CloseTimeout <= 0 {
-		cfg.CloseTimeout = 10 * time.Second
-	}
 	spool, err := OpenSpool(cfg.Spool)
 	if err != nil {
 		return nil, err
@@ -104,91 +103,89 @@ func NewPush(cfg PushConfig) (*Push, error) {
 
 func newPush(cfg PushConfig, spool *Spool) *Push {
 	p := &Push{
-		cfg: cfg, log: cfg.Logger, spool: spool, mux: http.NewServeMux(), tokens: hashTokens(cfg.Tokens),
+		spooled: newSpooled(Partition{Source: cfg.Source, Name: cfg.Name}, spool, cfg.Logger, cfg.CloseTimeout),
+		cfg:     cfg, mux: http.NewServeMux(), tokens: hashTokens(cfg.Tokens),
 		bodies: bodyReader{
 			maxBody: cfg.MaxBody, maxUnpacked: min(cfg.MaxUnpacked, spool.cfg.Max/2),
 			maxLine: cfg.MaxLine, maxMemory: maxMemory,
 		},
 	}
-	p.feed = newFeed(Partition{Source: cfg.Source, Name: cfg.Name}, &spool.reader, cfg.Logger, cfg.CloseTimeout)
 	p.mux.HandleFunc("/ingest", p.ingest)
 	p.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		problemf(http.StatusNotFound, "there is nothing here; POST lines to /ingest").write(w)
+		problemf(http.StatusNotFound, "there is nothing here; POST lines to /ingest, and OTLP to /v1/traces or /v1/logs of a source whose format is otlp-proto").write(w)
 	})
+	if cfg.OTLP {
+		p.mux.HandleFunc("/v1/traces", func(w http.ResponseWriter, r *http.Request) { p.otlp(w, r, otlpTraces) })
+		p.mux.HandleFunc("/v1/logs", func(w http.ResponseWriter, r *http.Request) { p.otlp(w, r, otlpLogs) })
+	}
 	return p
 }
 
 // Run listens and hands what was pushed to h until ctx is done, and then lets
 // pushes that are under way end, closes the session and the spool.
-func (p *Push) Run(ctx context.Context, h Handler) (err error) {
-	defer func() { err = errors.Join(err, p.spool.Close()) }()
-	l := p.cfg.Listener
-	if l == nil {
-		if l, err = net.Listen("tcp", p.cfg.Listen); err != nil {
+func (p *Push) Run(ctx context.Context, h Handler) error {
+	return p.run(ctx, h, func(ctx context.Context) (err error) {
+		l := p.cfg.Listener
+		if l == nil {
+			if l, err = net.Listen("tcp", p.cfg.Listen); err != nil {
+				return fmt.Errorf("push: %w", err)
+			}
+		}
+		if p.cfg.TLS != nil {
+			l = tls.NewListener(l, p.cfg.TLS)
+		}
+		server := &http.Server{
+			Handler:           p,
+			ReadHeaderTimeout: 10 * time.Second,
+			ReadTimeout:       time.Minute,
+			WriteTimeout:      2 * time.Minute,
+			IdleTimeout:       2 * time.Minute,
+			MaxHeaderBytes:    32 << 10,
+			ErrorLog:          slog.NewLogLogger(p.log.Handler(), slog.LevelDebug),
+		}
+		err = serveUntil(ctx, server, l, p.closeIn, func() { p.closing.Store(true) })
+		if err != nil {
 			return fmt.Errorf("push: %w", err)
 		}
-	}
-	if p.cfg.TLS != nil {
-		l = tls.NewListener(l, p.cfg.TLS)
-	}
-	server := &http.Server{
-		Handler:           p,
-		ReadHeaderTimeout: 10 * time.Second,
-		ReadTimeout:       time.Minute,
-		WriteTimeout:      2 * time.Minute,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    32 << 10,
-		ErrorLog:          slog.NewLogLogger(p.log.Handler(), slog.LevelDebug),
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+		return nil
+	})
+}
+
+// serveUntil serves what comes to l until ctx is done, calls closing, and lets what is
+// under way end within that time. A server that cannot serve any more is an error.
+func serveUntil(ctx context.Context, server *http.Server, l net.Listener, within time.Duration, closing func()) error {
 	served := make(chan error, 1)
 	go func() {
-		err := server.Serve(l) // with TLS, if the listener has it
-		if !errors.Is(err, http.ErrServerClosed) {
-			cancel() // a source that cannot be pushed to is one that ended
+		if server.TLSConfig != nil {
+			served <- server.ServeTLS(l, "", "")
+			return
 		}
-		served <- err
+		served <- server.Serve(l) // with TLS, if the listener has it
 	}()
-	feeding := make(chan struct{})
-	feedCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
-	go func() {
-		defer close(feeding)
-		p.feed.run(feedCtx, h)
-	}()
-
-	<-ctx.Done()
-	p.closing.Store(true)
-	shut, done := context.WithTimeout(context.WithoutCancel(ctx), p.cfg.CloseTimeout)
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	closing()
+	shut, done := context.WithTimeout(context.WithoutCancel(ctx), within)
+	defer done()
 	if server.Shutdown(shut) != nil {
 		server.Close()
 	}
-	done()
-	stop()
-	<-feeding
 	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("push: %w", err)
+		return err
 	}
 	return nil
-}
-
-// Close gives the spool back when Run was never called.
-func (p *Push) Close() error { return p.spool.Close() }
-
-// Partitions is how far the spool is read. Its Err is also what keeps lines from
-// being taken.
-func (p *Push) Partitions() []PartitionState {
-	state := p.feed.state()
-	if err := p.spool.failed(); err != nil && state.Err == nil {
-		state.Err = fmt.Errorf("nothing can be kept in the spool: %w", err)
-	}
-	return []PartitionState{state}
 }
 
 // ServeHTTP answers POST /ingest.
 func (p *Push) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if refusal := p.tokens.refuse(r); refusal != nil {
+		if p.cfg.OTLP && isOTLP(r) {
+			refuseOTLP(w, r, refusal)
+			return
+		}
 		refusal.write(w)
 		return
 	}
@@ -205,6 +202,11 @@ func (p *Push) ingest(w http.ResponseWriter, r *http.Request) {
 		}{lines, bytes})
 		return
 	}
+	p.answer(w, err).write(w)
+}
+
+// answer is the problem that an error is.
+func (p *Push) answer(w http.ResponseWriter, err error) *problem {
 	answer, ok := err.(*problem)
 	if !ok {
 		answer = p.refusal(err)
@@ -212,19 +214,27 @@ func (p *Push) ingest(w http.ResponseWriter, r *http.Request) {
 	if answer.status == http.StatusServiceUnavailable || answer.status == http.StatusRequestEntityTooLarge {
 		w.Header().Set("Connection", "close")
 	}
-	answer.write(w)
+	return answer
+}
+
+// postOnly refuses all but POST, and everything once the daemon stops.
+func (p *Push) postOnly(r *http.Request) error {
+	if r.Method != http.MethodPost {
+		wrong := problemf(http.StatusMethodNotAllowed, "records are sent with POST")
+		wrong.header = http.Header{"Allow": {http.MethodPost}}
+		return wrong
+	}
+	if p.closing.Load() {
+		return errSpoolClosed
+	}
+	return nil
 }
 
 // take makes the lines of a request durable and says how many lines and bytes
 // they are.
 func (p *Push) take(r *http.Request) (n, size int64, err error) {
-	if r.Method != http.MethodPost {
-		wrong := problemf(http.StatusMethodNotAllowed, "lines are sent with POST")
-		wrong.header = http.Header{"Allow": {http.MethodPost}}
-		return 0, 0, wrong
-	}
-	if p.closing.Load() {
-		return 0, 0, errSpoolClosed
+	if err := p.postOnly(r); err != nil {
+		return 0, 0, err
 	}
 	lines, n, release, err := p.bodies.read(r)
 	if err != nil {

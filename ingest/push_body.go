@@ -51,8 +51,35 @@ func (b *bodyReader) read(r *http.Request) (lines []byte, n int64, release func(
 	if p := acceptable(r.Header.Get("Content-Type")); p != nil {
 		return nil, 0, nil, p
 	}
+	buf, giveBack, err := b.unpack(r)
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	defer func() {
+		if err != nil {
+			giveBack()
+		}
+	}()
+	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind == "application/json" && bytes.HasPrefix(bytes.TrimLeft(buf, " \t\r\n"), []byte("[")) {
+		return nil, 0, nil, problemf(http.StatusBadRequest, "the body is one JSON array; send one JSON object a line (Fluent Bit: Format json_lines; Vector: framing.method newline_delimited)")
+	}
+	if len(buf) > 0 && buf[len(buf)-1] != '\n' {
+		buf = append(buf, '\n')
+	}
+	for line := range bytes.Lines(buf) {
+		n++
+		if len(line) > b.maxLine {
+			return nil, 0, nil, problemf(http.StatusRequestEntityTooLarge, "line %d has %d bytes, more than %d; send one record a line", n, len(line), b.maxLine)
+		}
+	}
+	return buf, n, giveBack, nil
+}
+
+// unpack is the body of a request, decompressed. release gives the memory back that is
+// counted against all bodies.
+func (b *bodyReader) unpack(r *http.Request) (buf []byte, release func(), err error) {
 	if r.ContentLength > b.maxBody {
-		return nil, 0, nil, b.tooLarge()
+		return nil, nil, b.tooLarge()
 	}
 	sent := &limitedReader{r: r.Body, left: b.maxBody}
 	var body io.Reader
@@ -62,21 +89,21 @@ func (b *bodyReader) read(r *http.Request) (lines []byte, n int64, release func(
 	case "gzip", "x-gzip":
 		z, err := gzip.NewReader(sent)
 		if err != nil {
-			return nil, 0, nil, b.unreadable(encoding, err)
+			return nil, nil, b.unreadable(encoding, err)
 		}
 		defer z.Close()
 		body = z
 	case "zstd":
 		z, err := zstd.NewReader(sent, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
-			return nil, 0, nil, b.unreadable(encoding, err)
+			return nil, nil, b.unreadable(encoding, err)
 		}
 		defer z.Close()
 		body = z
 	default:
 		p := problemf(http.StatusUnsupportedMediaType, "the content encoding is not known; send gzip, zstd or identity")
 		p.header = http.Header{"Accept-Encoding": {"gzip, zstd, identity"}}
-		return nil, 0, nil, p
+		return nil, nil, p
 	}
 
 	var held int64
@@ -91,15 +118,14 @@ func (b *bodyReader) read(r *http.Request) (lines []byte, n int64, release func(
 		}
 	}()
 	const first = 16 << 10
-	var buf []byte
 	for {
 		if len(buf) == cap(buf) {
 			more := min(max(first, int64(cap(buf))), b.maxUnpacked+1-int64(cap(buf)))
 			if more <= 0 {
-				return nil, 0, nil, problemf(http.StatusRequestEntityTooLarge, "the body holds more than %d bytes of lines; send fewer lines at a time", b.maxUnpacked)
+				return nil, nil, problemf(http.StatusRequestEntityTooLarge, "the body holds more than %d bytes of lines; send fewer lines at a time", b.maxUnpacked)
 			}
 			if !grow(more) {
-				return nil, 0, nil, problemf(http.StatusTooManyRequests, "too many pushes are under way; send this again later").retryAfter(time.Second)
+				return nil, nil, problemf(http.StatusTooManyRequests, "too many pushes are under way; send this again later").retryAfter(time.Second)
 			}
 			buf = append(make([]byte, 0, int64(cap(buf))+more), buf...)
 		}
@@ -109,25 +135,13 @@ func (b *bodyReader) read(r *http.Request) (lines []byte, n int64, release func(
 			break
 		}
 		if err != nil {
-			return nil, 0, nil, b.unreadable(r.Header.Get("Content-Encoding"), err)
+			return nil, nil, b.unreadable(r.Header.Get("Content-Encoding"), err)
 		}
 	}
 	if int64(len(buf)) > b.maxUnpacked {
-		return nil, 0, nil, problemf(http.StatusRequestEntityTooLarge, "the body holds more than %d bytes of lines; send fewer lines at a time", b.maxUnpacked)
+		return nil, nil, problemf(http.StatusRequestEntityTooLarge, "the body holds more than %d bytes of lines; send fewer lines at a time", b.maxUnpacked)
 	}
-	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind == "application/json" && bytes.HasPrefix(bytes.TrimLeft(buf, " \t\r\n"), []byte("[")) {
-		return nil, 0, nil, problemf(http.StatusBadRequest, "the body is one JSON array; send one JSON object a line (Fluent Bit: Format json_lines; Vector: framing.method newline_delimited)")
-	}
-	if len(buf) > 0 && buf[len(buf)-1] != '\n' {
-		buf = append(buf, '\n')
-	}
-	for line := range bytes.Lines(buf) {
-		n++
-		if len(line) > b.maxLine {
-			return nil, 0, nil, problemf(http.StatusRequestEntityTooLarge, "line %d has %d bytes, more than %d; send one record a line", n, len(line), b.maxLine)
-		}
-	}
-	return buf, n, release, nil
+	return buf, release, nil
 }
 
 func (b *bodyReader) tooLarge() *problem {

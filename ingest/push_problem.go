@@ -28,15 +28,20 @@ func (p *problem) retryAfter(d time.Duration) *problem {
 	return p
 }
 
-func (p *problem) write(w http.ResponseWriter) {
+// head writes all but the body.
+func (p *problem) head(w http.ResponseWriter, contentType string) {
 	for k, v := range p.header {
 		w.Header()[k] = v
 	}
 	if p.after > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int((p.after+time.Second-1)/time.Second)))
 	}
-	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Content-Type", contentType)
 	w.WriteHeader(p.status)
+}
+
+func (p *problem) write(w http.ResponseWriter) {
+	p.head(w, "application/problem+json")
 	json.NewEncoder(w).Encode(struct { // who is gone is not told
 		Type   string `json:"type"`
 		Title  string `json:"title"`

@@ -18,6 +18,7 @@ type batch struct {
 
 	bytes       int64
 	lines       int64 // that are not blank
+	records     int64 // that they held, of which a line can hold several
 	numbered    int64 // all lines
 	maxLog      int64 // largest log time of a record
 	ignored     map[string]uint64
@@ -122,7 +123,9 @@ func (d *decoder) decode(part int, block ingest.Block) *batch {
 		d.line = line
 		for len(line) > 0 {
 			more, err := parser.Parse(line, &d.entry)
+			b.records++
 			if d.entry.Damaged > 0 && err == nil {
+				b.records += int64(d.entry.Damaged)
 				d.quarantine(b, accesslog.RejectDamaged, uint64(d.entry.Damaged))
 			}
 			if err != nil {

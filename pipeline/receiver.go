@@ -69,7 +69,7 @@ func (r *receiver) unpack(b *ingest.Batch) (*batch, error) {
 		switch {
 		case errors.Is(err, errNoParcel), errors.Is(err, errParcelDamaged):
 			r.scope.log.Error("a record of the exchange is passed over", "partition", r.part.Name, "offset", ref.Offset, "error", err)
-			u.lines++
+			u.records++
 			u.quarantine(rejectParcel, 1, ref)
 		case err != nil:
 			return nil, fmt.Errorf("%s, offset %d: %w", r.part.Name, ref.Offset, err)
@@ -125,7 +125,7 @@ func (u *unpacking) parcel(b []byte, offset int64) error {
 			return err
 		}
 	}
-	u.lines += int64(lines)
+	u.records += int64(lines)
 	if resent > 0 {
 		u.ignored["resent"] += resent
 	}

@@ -161,7 +161,7 @@ func (s *sender) Consume(ctx context.Context, b *ingest.Batch) (err error) {
 			return err
 		}
 		s.mark = max(s.mark, out.maxLog)
-		s.counts.add(&SourceCounts{Lines: uint64(out.lines), Ignored: out.ignored, Quarantined: out.quarantined})
+		s.counts.add(&SourceCounts{Lines: uint64(out.records), Ignored: out.ignored, Quarantined: out.quarantined})
 	}
 	s.read = b.Next
 	idle, due := s.idle(b), time.Since(s.told) >= time.Second

@@ -154,7 +154,7 @@ func mergeSums(into *[]*aggregate.Sums, list []*aggregate.Sums) {
 
 // SourceCounts are what became of the records of a source. They only ever rise.
 type SourceCounts struct {
-	Lines                uint64
+	Lines                uint64 // a line that holds several records counts once for each
 	Ignored, Quarantined map[string]uint64
 	Gap, Empty           uint64 // records that are gone, and that had no value; neither is a line
 }
@@ -190,7 +190,7 @@ func (w *windows) first() int64 {
 }
 
 func (w *windows) read(source int, b *batch) {
-	w.source(source).add(&SourceCounts{Lines: uint64(b.lines), Ignored: b.ignored, Quarantined: b.quarantined})
+	w.source(source).add(&SourceCounts{Lines: uint64(b.records), Ignored: b.ignored, Quarantined: b.quarantined})
 }
 
 func (w *windows) lost(source int, gap, empty int64) {

@@ -40,9 +40,12 @@ const (
 	Both   Kind = "both"
 )
 
-// What is called a storm, demand, and a change, in either direction.
+// StormAbove is how many times the usual load factor is called a storm.
+const StormAbove = 1.2
+
+// What is called demand, and a change, in either direction.
 const (
-	stormAbove, demandAbove, changed = 1.2, 1.5, 1.2
+	demandAbove, changed = 1.5, 1.2
 	// historySeconds are what medians are taken of, and leastSeconds how many a median
 	// needs: before, demand is not known, and what is chosen is all that a load factor
 	// is compared with.
@@ -96,7 +99,7 @@ func (w *Watch) Judge(r *Rules, to int64, c Counts, visible uint64) Verdict {
 	if known && originals > 0 {
 		v.Demand = float64(c.Originals) / originals
 	}
-	switch storm, demand := v.Storm > stormAbove, v.Demand > demandAbove; {
+	switch storm, demand := v.Storm > StormAbove, v.Demand > demandAbove; {
 	case storm && demand:
 		v.Kind = Both
 	case storm:
@@ -106,7 +109,7 @@ func (w *Watch) Judge(r *Rules, to int64, c Counts, visible uint64) Verdict {
 	default:
 		v.Kind = Quiet
 	}
-	if v.Storm <= stormAbove {
+	if v.Storm <= StormAbove {
 		w.pending.factor = v.LoadFactor
 	}
 	if success, ok := middle(w.success); ok {
@@ -115,7 +118,7 @@ func (w *Watch) Judge(r *Rules, to int64, c Counts, visible uint64) Verdict {
 	if unknowns, ok := middle(w.unknowns); ok {
 		more := float64(c.Unattributable) - unknowns
 		flat := v.Demand <= changed && v.Demand*changed >= 1
-		v.HiddenRepeats = flat && float64(c.Unattributable) > changed*unknowns && more > (stormAbove-1)*v.Usual*float64(c.Originals)
+		v.HiddenRepeats = flat && float64(c.Unattributable) > changed*unknowns && more > (StormAbove-1)*v.Usual*float64(c.Originals)
 	}
 	return v
 }

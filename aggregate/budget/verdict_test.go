@@ -210,6 +210,6 @@ func recount(past []Counts, factors []float64, c Counts) Verdict {
 	v.Storm, v.Demand = v.LoadFactor/v.Usual, float64(c.Originals)/o
 	v.Kind = map[[2]bool]Kind{{false, false}: Quiet, {true, false}: Storm, {false, true}: Demand, {true, true}: Both}[[2]bool{v.Storm > 1.2, v.Demand > 1.5}]
 	v.ReAsk = v.Demand > 1.2 && 1.2*float64(c.Success) < s
-	v.HiddenRepeats = v.Demand <= 1.2 && 1.2*v.Demand >= 1 && float64(c.Unattributable) > 1.2*u && float64(c.Unattributable)-u > (stormAbove-1)*v.Usual*float64(c.Originals)
+	v.HiddenRepeats = v.Demand <= 1.2 && 1.2*v.Demand >= 1 && float64(c.Unattributable) > 1.2*u && float64(c.Unattributable)-u > (StormAbove-1)*v.Usual*float64(c.Originals)
 	return v
 }

@@ -158,7 +158,10 @@ func (x *explainer) file(ctx context.Context, name string) error {
 			return err
 		}
 		for rest := block.Data; len(rest) > 0; {
-			line, after, _ := bytes.Cut(rest, []byte("\n"))
+			line, after, ended := bytes.Cut(rest, []byte("\n"))
+			if !ended && at.Line > 1 { // one line by itself is taken for whole
+				x.parser.Line(rest)
+			}
 			if err := x.line(line, at); err != nil {
 				return err
 			}

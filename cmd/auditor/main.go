@@ -6,11 +6,12 @@
 //
 //	auditor demo [--for 30s]
 //	auditor run [--config auditor.yaml]
-//	auditor replay [--config auditor.yaml] [--output json|text|markdown] FILE…
+//	auditor replay [--config auditor.yaml] [--output json|text|markdown|html] FILE…
 //	auditor explain [--format F] [--config auditor.yaml] [--output json|text] [FILE…]
 //	auditor check [--config auditor.yaml]
 //	auditor plan [--output json|text] FILE
 //	auditor lab list|run NAME|compare NAME
+//	auditor drill --upstream URL --route ROUTE
 //	auditor migrate up|status|dry-run --config auditor.yaml
 //	auditor key new|mint|verify
 //	auditor version
@@ -75,6 +76,7 @@ func subcommands() []subcommand {
 		{"migrate", "make and change the tables of a ClickHouse store", migrate, 0},
 		{"demo", "run everything on this machine, with traffic of its own", demoCommand, 4 * stopTime},
 		{"lab", "play retry storms in virtual time, with the truth known", labCommand, 0},
+		{"drill", "make a staging dependency fail in steps, and say what bounds its callers' repeats", drillCommand, 2 * stopTime},
 		{"key", "make, mint and verify question keys", key, 0},
 		{"version", "print the version", version, 0},
 	}

@@ -30,7 +30,7 @@ func replay(ctx context.Context, p *program, args []string) (int, error) {
 	f.Usage = func() { fmt.Fprint(f.Output(), replayHelp); f.PrintDefaults() }
 	configFile := f.String("config", "", "read the configuration from `FILE` (default: none, and formats are detected)")
 	format := f.String("format", "", "read the files as `FORMAT`, whatever the configuration says")
-	output := f.String("output", "text", "print `json`, text or markdown")
+	output := f.String("output", "text", "print `json`, text, markdown or html")
 	most := f.Float64("max-quarantined", 0.01, "exit with 3 if more than this `SHARE` of lines could not be read")
 	files, err := parse(p, f, args)
 	if err != nil {
@@ -38,7 +38,7 @@ func replay(ctx context.Context, p *program, args []string) (int, error) {
 	}
 	render, ok := renderers[*output]
 	if !ok {
-		return exitUsage, fmt.Errorf("--output %q is unknown: json, text or markdown", *output)
+		return exitUsage, fmt.Errorf("--output %q is unknown: json, text, markdown or html", *output)
 	}
 	if !(*most >= 0 && *most <= 1) {
 		return exitUsage, fmt.Errorf("--max-quarantined %v is no share: 0 to 1", *most)
@@ -63,6 +63,7 @@ func replay(ctx context.Context, p *program, args []string) (int, error) {
 			reformat(&c.Sources[i].Parser, *format)
 		}
 	}
+	options := rendering(inputs, &c)
 	// Files are complete, so a tick may wait as long as a question is remembered:
 	// what a shipper delayed is not late.
 	c.Lateness = max(c.Lateness, c.Horizon)
@@ -74,7 +75,7 @@ func replay(ctx context.Context, p *program, args []string) (int, error) {
 	if err != nil {
 		return exitFailed, err
 	}
-	if err := render(p.stdout, a.Report, rendering(inputs, l)); err != nil {
+	if err := render(p.stdout, a.Report, options); err != nil {
 		return exitFailed, fmt.Errorf("write report: %w", err)
 	}
 	doubts(p.stderr, a.Report, len(l.originators))
@@ -90,10 +91,11 @@ var renderers = map[string]func(io.Writer, *aggregate.Report, renderOptions) err
 	},
 	"text":     writeText,
 	"markdown": writeMarkdown,
+	"html":     writeHTML,
 }
 
-func rendering(in []pipeline.Input, l *loaded) renderOptions {
-	o := renderOptions{Horizon: l.Keys.Horizon}
+func rendering(in []pipeline.Input, c *pipeline.Config) renderOptions {
+	o := renderOptions{Horizon: c.Horizon, Lateness: c.Lateness, Rules: c.Rules, Budget: c.Budget, RouteBudgets: c.RouteBudgets}
 	for _, x := range in {
 		o.Files = append(o.Files, x.File)
 	}

@@ -20,10 +20,18 @@ type renderOptions struct {
 	// Horizon is the horizon that the report was made with, 0 if it is not to be
 	// said.
 	Horizon time.Duration
+	// Rules are what a storm is found by; without a chosen load factor none is looked
+	// for.
+	Rules budget.Rules
+	// Budget and RouteBudgets are what was granted; without a Grant nothing is.
+	Budget       budget.Model
+	RouteBudgets map[string]*budget.Model
+	// Lateness is how long requests may take to be logged.
+	Lateness time.Duration
 }
 
 // A report for people is a list of sections. What they say is decided here, once;
-// how it is laid out, by writeText and writeMarkdown.
+// how it is laid out, by writeText, writeMarkdown and writeHTML.
 //
 // Three rules hold for all of it. A figure that is not known is "–", never 0. A
 // figure that only has a bound on one side says so with ≥ or ≤. Texts that come
@@ -34,6 +42,7 @@ type section struct {
 	lines []string // prose
 	table *table
 	notes []string // prose under the table
+	early bool     // goes above charts, where there are any
 }
 
 type table struct {
@@ -59,15 +68,17 @@ const (
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
 // sections returns everything that follows the summary.
-func sections(r *aggregate.Report) []section {
+func sections(r *aggregate.Report, o renderOptions) []section {
 	m := &r.Total
 	all := []section{
+		course(r, o),
+		alarms(r, o),
 		timeline(r),
 		questions(m),
-		byDependency(r),
-		byRoute(r),
-		byOriginator(r),
-		byPeer(r),
+		byDependency(r, o),
+		byRoute(r, o),
+		byOriginator(r, o),
+		byPeer(r, o),
 		perQuestion(m),
 		hops(m),
 		repeatAfter(m),

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/targetside/auditor/aggregate"
+	"github.com/targetside/auditor/aggregate/budget"
 )
 
 // unsafeInMarkdown are the plain characters that could end a code span or a
@@ -38,7 +39,7 @@ func writeMarkdown(w io.Writer, r *aggregate.Report, o renderOptions) error {
 		}
 		fmt.Fprintf(&b, "- From: %s\n", few(files))
 	}
-	for _, s := range sections(r) {
+	for _, s := range sections(r, o) {
 		fmt.Fprintf(&b, "\n## %s\n", prose(s.title))
 		for _, x := range s.lines {
 			fmt.Fprintf(&b, "\n%s\n", prose(x))
@@ -112,6 +113,9 @@ func method(r *aggregate.Report, o renderOptions) []string {
 		"Arrivals without an accepted key are never counted as questions. The bounds on all traffic take each of them as a question of its own (low) and each as a repeat (high).",
 		"Counts are exact for what was read: nothing is sampled. Where coverage is below 100 %, repeats are a lower bound. Quantiles are by nearest rank.",
 		"– is a figure that this log cannot give; it does not mean 0.",
+	}
+	if _, ok := o.Budget.Grant.(budget.Ratio); ok {
+		out = append(out, "Excess = the repeats of a part − the share of its own originals that the budget grants as repeats; below 0 there is room left.")
 	}
 	if m.Arrivals > 0 {
 		sure := fmt.Sprintf("How sure: %s of the arrivals prove who asked, %s only claim it, %s could not be attributed.",

@@ -19,21 +19,60 @@ const (
 type portion struct {
 	dependency, name string
 	m                *aggregate.Measure
+	excess           float64
+	granted          bool // excess is known
 }
 
-// worstFirst orders parts by their excess.
+// excessText prints repeats beyond the allowance; below 0 there is room left.
+func (p portion) excessText() string {
+	switch {
+	case !p.granted:
+		return unknown
+	case p.excess < 0:
+		return "−" + number(-p.excess)
+	}
+	return number(p.excess)
+}
+
+// worstFirst orders parts by their excess, and by their repeats where it is not known.
 func worstFirst(parts []portion) []portion {
+	by := func(p portion) float64 {
+		if p.granted {
+			return p.excess
+		}
+		return float64(p.m.Repeats)
+	}
 	slices.SortFunc(parts, func(a, b portion) int {
-		return cmp.Or(cmp.Compare(b.m.Repeats, a.m.Repeats), cmp.Compare(b.m.Responses.DeadSeconds, a.m.Responses.DeadSeconds),
+		return cmp.Or(cmp.Compare(by(b), by(a)), cmp.Compare(b.m.Repeats, a.m.Repeats), cmp.Compare(b.m.Responses.DeadSeconds, a.m.Responses.DeadSeconds),
 			cmp.Compare(b.m.Arrivals, a.m.Arrivals), cmp.Compare(a.dependency, b.dependency), cmp.Compare(a.name, b.name))
 	})
 	return parts
 }
 
 // partTable makes a table of parts: their names, then cells of each, by column.
-func partTable(r *aggregate.Report, s section, title string, most int, parts []portion, columns []column, cells func(p portion) []string) section {
+// Their excess goes beside their repeats where a ratio is granted.
+func partTable(r *aggregate.Report, o renderOptions, s section, title string, most int, parts []portion, columns []column, cells func(p portion) []string) section {
 	if len(parts) == 0 {
 		return section{}
+	}
+	granted := false
+	for i := range parts {
+		p := &parts[i]
+		model, all := &o.Budget, title == "dependency"
+		if own := o.RouteBudgets[p.name]; own != nil && title == "route" {
+			model, all = own, true
+		}
+		p.excess, p.granted = excessOf(r, model, all, p.m)
+		granted = granted || p.granted
+	}
+	if !granted {
+		s.title += ", most repeats first"
+	} else {
+		s.title += ", largest excess first"
+		after := slices.IndexFunc(columns, func(c column) bool { return c.title == "repeats" }) + 1
+		columns = slices.Insert(columns, after, column{"excess", figures})
+		rest := cells
+		cells = func(p portion) []string { return slices.Insert(rest(p), after, p.excessText()) }
 	}
 	s.table = &table{columns: append([]column{{title, name}}, columns...)}
 	several := len(r.Dependencies) > 1 && title != "dependency"
@@ -60,15 +99,15 @@ func partTable(r *aggregate.Report, s section, title string, most int, parts []p
 	return s
 }
 
-func byDependency(r *aggregate.Report) section {
+func byDependency(r *aggregate.Report, o renderOptions) section {
 	if len(r.Dependencies) < 2 {
 		return section{}
 	}
 	var parts []portion
 	for i := range r.Dependencies {
-		parts = append(parts, portion{"", r.Dependencies[i].Name, &r.Dependencies[i].Measure})
+		parts = append(parts, portion{name: r.Dependencies[i].Name, m: &r.Dependencies[i].Measure})
 	}
-	return partTable(r, section{title: "Dependencies, most repeats first"}, "dependency", mostRows, parts,
+	return partTable(r, o, section{title: "Dependencies"}, "dependency", mostRows, parts,
 		[]column{{"arrivals", figures}, {"questions", figures}, {"load f.", figures}, {"between", figures}, {"repeats", figures}, {"dead time", spare}, {"budget", spare}, {"coverage", figures}},
 		func(p portion) []string {
 			m := p.m
@@ -78,19 +117,19 @@ func byDependency(r *aggregate.Report) section {
 		})
 }
 
-func byRoute(r *aggregate.Report) section {
+func byRoute(r *aggregate.Report, o renderOptions) section {
 	var parts []portion
-	s := section{title: "Routes, most repeats first"}
+	s := section{title: "Routes"}
 	for i := range r.Dependencies {
 		d := &r.Dependencies[i]
 		for j := range d.Routes {
-			parts = append(parts, portion{d.Name, d.Routes[j].Name, &d.Routes[j].Measure})
+			parts = append(parts, portion{dependency: d.Name, name: d.Routes[j].Name, m: &d.Routes[j].Measure})
 			if d.Routes[j].Undiscriminated {
 				s.notes = []string{"* All on one path: under one key, calls for ten ids count as ten arrivals of one question, until the route has a discriminator."}
 			}
 		}
 	}
-	return partTable(r, s, "route", mostRows, parts,
+	return partTable(r, o, s, "route", mostRows, parts,
 		[]column{{"arrivals", figures}, {"share", spare}, {"questions", figures}, {"amplif.", figures}, {"repeats", figures}, {"dead time", spare}, {"coverage", figures}},
 		func(p portion) []string {
 			m := p.m
@@ -103,16 +142,16 @@ func byRoute(r *aggregate.Report) section {
 		})
 }
 
-func byOriginator(r *aggregate.Report) section {
+func byOriginator(r *aggregate.Report, o renderOptions) section {
 	var parts []portion
 	for i := range r.Dependencies {
 		d := &r.Dependencies[i]
 		for j := range d.Originators {
-			parts = append(parts, portion{d.Name, d.Originators[j].Name, &d.Originators[j].Measure})
+			parts = append(parts, portion{dependency: d.Name, name: d.Originators[j].Name, m: &d.Originators[j].Measure})
 		}
 	}
-	return partTable(r, section{title: "Originators, most repeats first"}, "originator", mostRows, parts,
-		[]column{{"key", words}, {"arrivals", figures}, {"share", spare}, {"questions", figures}, {"amplif.", figures}, {"repeats", figures}, {"dead time", figures}},
+	return partTable(r, o, section{title: "Originators"}, "originator", mostRows, parts,
+		[]column{{"key", words}, {"arrivals", figures}, {"share", spare}, {"questions", figures}, {"amplif.", spare}, {"repeats", figures}, {"dead time", figures}},
 		func(p portion) []string {
 			m := p.m
 			key := "verified"
@@ -127,17 +166,17 @@ func byOriginator(r *aggregate.Report) section {
 		})
 }
 
-func byPeer(r *aggregate.Report) section {
+func byPeer(r *aggregate.Report, o renderOptions) section {
 	var parts []portion
 	for i := range r.Dependencies {
 		d := &r.Dependencies[i]
 		for j := range d.Peers {
-			parts = append(parts, portion{d.Name, d.Peers[j].Name, &d.Peers[j].Measure})
+			parts = append(parts, portion{dependency: d.Name, name: d.Peers[j].Name, m: &d.Peers[j].Measure})
 		}
 	}
-	s := section{title: "Peers, most repeats first", notes: []string{"Questions are those that came by that peer; one may come by several. Early: started before a Retry-After was over, of the returns after one."}}
-	return partTable(r, s, "peer", mostPeers, parts,
-		[]column{{"arrivals", figures}, {"share", spare}, {"questions", figures}, {"amplif.", figures}, {"repeats", figures}, {"early", figures}, {"dead time", spare}, {"coverage", figures}},
+	s := section{title: "Peers", notes: []string{"Questions are those that came by that peer; one may come by several. Early: started before a Retry-After was over, of the returns after one."}}
+	return partTable(r, o, s, "peer", mostPeers, parts,
+		[]column{{"arrivals", figures}, {"share", spare}, {"questions", figures}, {"amplif.", spare}, {"repeats", figures}, {"early", figures}, {"dead time", spare}, {"coverage", figures}},
 		func(p portion) []string {
 			m := p.m
 			early := unknown

@@ -215,31 +215,34 @@ func hostile() *testLog {
 	return l
 }
 
+// granted are what the reports of these tests are held against.
+func granted() renderOptions {
+	return renderOptions{
+		Files: []string{"access.log.1", "-"}, Horizon: 2 * time.Minute, Lateness: time.Minute,
+		Rules:  budget.Rules{Chosen: 1.2, CoverageFloor: 0.85, VisibilityFloor: 0.5, MinArrivals: 20},
+		Budget: budget.DefaultModel(budget.DefaultRatio()),
+	}
+}
+
 func TestReports(t *testing.T) {
 	for name, l := range map[string]*testLog{"storm": storm(), "dark": dark(), "several": several(), "hostile": hostile(), "empty": {}} {
 		t.Run(name, func(t *testing.T) {
-			r := l.report()
-			o := renderOptions{Files: []string{"access.log.1", "-"}}
-			var text, markdown bytes.Buffer
-			if err := writeText(&text, r, o); err != nil {
-				t.Fatal(err)
-			}
-			o.Horizon = 2 * time.Minute
-			if err := writeMarkdown(&markdown, r, o); err != nil {
-				t.Fatal(err)
-			}
-			golden(t, name+".txt", text.Bytes())
-			golden(t, name+".md", markdown.Bytes())
-			for i, line := range strings.Split(text.String(), "\n") {
-				if columnsOf(line) > textWidth {
-					t.Errorf("text line %d has %d columns", i+1, columnsOf(line))
+			r, o := l.report(), granted()
+			for kind, write := range map[string]func(io.Writer, *aggregate.Report, renderOptions) error{"txt": writeText, "md": writeMarkdown, "html": writeHTML} {
+				var out bytes.Buffer
+				if err := write(&out, r, o); err != nil {
+					t.Fatal(err)
 				}
-			}
-			for _, out := range []string{text.String(), markdown.String()} {
-				harmless(t, out)
-			}
-			if s := text.String() + markdown.String(); strings.Contains(s, "NaN") || strings.Contains(s, "Inf") || strings.Contains(s, "%!") {
-				t.Error("a number is no number")
+				golden(t, name+"."+kind, out.Bytes())
+				harmless(t, out.String())
+				if s := out.String(); strings.Contains(s, "NaN") || strings.Contains(s, "Inf") || strings.Contains(s, "%!") {
+					t.Errorf("%s: a number is no number", kind)
+				}
+				for i, line := range strings.Split(out.String(), "\n") {
+					if kind == "txt" && columnsOf(line) > textWidth {
+						t.Errorf("text line %d has %d columns", i+1, columnsOf(line))
+					}
+				}
 			}
 		})
 	}
@@ -286,7 +289,7 @@ func TestTextWidth(t *testing.T) {
 	reports := []*aggregate.Report{storm().report(), several().report(), hostile().report()}
 	for _, width := range []int{80, 93, 100, 120} {
 		for _, r := range reports {
-			for _, line := range strings.Split(string(textReport(r, renderOptions{}, width)), "\n") {
+			for _, line := range strings.Split(string(textReport(r, granted(), width)), "\n") {
 				if n := columnsOf(line); n > width {
 					t.Fatalf("%d columns where there are %d: %s", n, width, line)
 				}
@@ -295,11 +298,18 @@ func TestTextWidth(t *testing.T) {
 	}
 }
 
+// evilFiles are options with names of files that somebody else chose.
+func evilFiles() renderOptions {
+	o := granted()
+	o.Files = evil
+	return o
+}
+
 // Outside of code spans a hostile name leaves no trace; inside them is nothing
 // that ends one.
 func TestMarkdownKeepsNamesInCode(t *testing.T) {
 	var b bytes.Buffer
-	if err := writeMarkdown(&b, hostile().report(), renderOptions{Files: evil}); err != nil {
+	if err := writeMarkdown(&b, hostile().report(), evilFiles()); err != nil {
 		t.Fatal(err)
 	}
 	span := regexp.MustCompile("`[^`\n]*`")
@@ -436,10 +446,10 @@ func TestTimelineAddsUp(t *testing.T) {
 	for name, l := range map[string]*testLog{"storm": storm(), "several": several()} {
 		r := l.report()
 		from, to, _ := rangeOf(r)
-		step := stepFor(from, to)
+		step := stepFor(from, to, mostSlots)
 		var all slot
 		for i := range r.Windows {
-			all.add(&r.Windows[i].Measure)
+			all.add(&r.Windows[i].Measure, 1)
 		}
 		if all.arrivals != r.Total.Arrivals || all.attributable != r.Total.Attributable || all.originals != r.Total.Originals || all.answers != r.Total.Responses.Answers {
 			t.Errorf("%s: windows add up to %+v", name, all)
@@ -454,7 +464,7 @@ func TestTimelineAddsUp(t *testing.T) {
 	}
 	for _, span := range []int64{1, 10, 199, 200, 201, 599, 600, 601, 1200, 3600, 86400, 1e6, 1e8} {
 		for _, from := range []int64{testStart, testStart + 7, testStart + 59} {
-			step := stepFor(from, from+span)
+			step := stepFor(from, from+span, mostSlots)
 			if n := (from+span-1)/step - from/step + 1; n > mostSlots || step%10 != 0 || span >= 600 && step%60 != 0 {
 				t.Errorf("%d s from %d: %d rows of %d s", span, from, n, step)
 			}
@@ -494,6 +504,9 @@ func TestWriteErrors(t *testing.T) {
 	}
 	if err := writeMarkdown(brokenWriter{}, r, renderOptions{}); err == nil {
 		t.Error("markdown: no error")
+	}
+	if err := writeHTML(brokenWriter{}, r, renderOptions{}); err == nil {
+		t.Error("html: no error")
 	}
 	if _, err := json.Marshal(r); err != nil {
 		t.Error(err)

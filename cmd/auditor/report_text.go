@@ -49,7 +49,7 @@ func textReport(r *aggregate.Report, o renderOptions, width int) []byte {
 		}
 		wrap(&b, "", "From: "+few(files), width)
 	}
-	for _, s := range sections(r) {
+	for _, s := range sections(r, o) {
 		fmt.Fprintf(&b, "\n%s\n", s.title)
 		for _, x := range s.lines {
 			wrap(&b, indent, x, width)

@@ -15,7 +15,12 @@ const mostSlots = 20
 // (counts) or has a largest (the budget's peak). Distinct questions do neither,
 // so a row has none.
 type slot struct {
-	arrivals, attributable, originals, answers, dead uint64
+	from, to int64 // Unix seconds, within the report
+
+	arrivals, attributable, verified, originals, answers, dead uint64
+	// visible are the records able to show a departure, and good the successes with
+	// a reader; both are shares and rates in a window, so that sums of them are rounded.
+	visible, good float64
 
 	see    sight
 	some   bool
@@ -23,7 +28,7 @@ type slot struct {
 	blind  bool // in some window
 }
 
-func (s *slot) add(m *aggregate.Measure) {
+func (s *slot) add(m *aggregate.Measure, seconds int64) {
 	see := sightOf(m)
 	if m.Arrivals > 0 {
 		if s.arrivals == 0 {
@@ -33,9 +38,14 @@ func (s *slot) add(m *aggregate.Measure) {
 	}
 	s.arrivals += m.Arrivals
 	s.attributable += m.Attributable
+	s.verified += m.Verified
 	s.originals += m.Originals
 	s.answers += m.Responses.Answers
 	s.dead += dead(&m.Responses)
+	visibility, _ := m.Responses.Visibility.Value()
+	s.visible += visibility * float64(m.Responses.Total)
+	good, _ := m.Responses.Goodput.Value()
+	s.good += good * float64(seconds)
 	if v, ok := m.Budget.PeakConsumed.Value(); ok {
 		if old, _ := s.budget.PeakConsumed.Value(); !s.some || v > old {
 			s.some, s.budget = true, m.Budget
@@ -44,63 +54,88 @@ func (s *slot) add(m *aggregate.Measure) {
 	}
 }
 
+// per is a count by the seconds of the row.
+func (s *slot) per(n float64) float64 { return n / float64(s.to-s.from) }
+
 // stepFor returns the length of a row: a multiple of the windows' length that
-// gives few enough rows.
-func stepFor(from, to int64) int64 {
+// gives at most so many rows.
+func stepFor(from, to, most int64) int64 {
 	slots := func(step int64) int64 { return (to-1)/step - from/step + 1 }
 	for _, step := range [...]int64{10, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200} {
-		if (step >= 60 || to-from < 600) && slots(step) <= mostSlots {
+		if (step >= 60 || to-from < 600) && slots(step) <= most {
 			return step
 		}
 	}
 	step := int64(86400)
-	for slots(step) > mostSlots {
+	for slots(step) > most {
 		step *= 2
 	}
 	return step
 }
 
-func timeline(r *aggregate.Report) section {
+// slotsOf puts a report's windows together to at most so many rows of step seconds;
+// none without a range.
+func slotsOf(r *aggregate.Report, most int64) (slots []slot, step int64) {
 	from, to, ok := rangeOf(r)
 	if !ok || from < 0 || len(r.Windows) == 0 {
-		return section{}
+		return nil, 0
 	}
-	step := stepFor(from, to)
+	step = stepFor(from, to, most)
 	first := from / step
-	slots := make([]slot, (to-1)/step-first+1)
-	for i := range r.Windows {
-		at, err := time.Parse(time.RFC3339, r.Windows[i].From)
-		if n := at.Unix()/step - first; err == nil && n >= 0 && n < int64(len(slots)) {
-			slots[n].add(&r.Windows[i].Measure)
-		}
-	}
-	label := "15:04"
-	if step < 60 {
-		label = "15:04:05"
-	}
-	if from/86400 != (to-1)/86400 {
-		label = "01-02 15:04"
-	}
-	if step >= 86400 {
-		label = "2006-01-02"
-	}
-	rates := make([]float64, len(slots))
-	var most float64
+	slots = make([]slot, (to-1)/step-first+1)
 	for i := range slots {
 		begin := (first + int64(i)) * step
-		rates[i] = float64(slots[i].arrivals) / float64(min(begin+step, to)-max(begin, from))
-		most = max(most, rates[i])
+		slots[i].from, slots[i].to = max(begin, from), min(begin+step, to)
+	}
+	for i := range r.Windows {
+		begin, end, ok := spanOf(&r.Windows[i])
+		if n := begin/step - first; ok && n >= 0 && n < int64(len(slots)) {
+			slots[n].add(&r.Windows[i].Measure, end-begin)
+		}
+	}
+	return slots, step
+}
+
+// spanOf is the time that a window is of, in Unix seconds.
+func spanOf(w *aggregate.Window) (from, to int64, ok bool) {
+	a, err := time.Parse(time.RFC3339, w.From)
+	b, err2 := time.Parse(time.RFC3339, w.To)
+	return a.Unix(), b.Unix(), err == nil && err2 == nil && b.After(a)
+}
+
+// clockOf is how moments of a range are written, at least so many seconds apart.
+func clockOf(from, to, apart int64) string {
+	switch {
+	case apart >= 86400:
+		return "2006-01-02"
+	case from/86400 != (to-1)/86400:
+		return "01-02 15:04"
+	case apart < 60:
+		return "15:04:05"
+	}
+	return "15:04"
+}
+
+func timeline(r *aggregate.Report) section {
+	slots, step := slotsOf(r, mostSlots)
+	if len(slots) == 0 {
+		return section{}
+	}
+	label := clockOf(slots[0].from, slots[len(slots)-1].to, step)
+	var most float64
+	for i := range slots {
+		most = max(most, slots[i].per(float64(slots[i].arrivals)))
 	}
 	t := &table{columns: []column{{"from", words}, {"arrivals/s", figures}, {"", bar}, {"originals/s", figures}, {"load f.", figures}, {"dead share", figures}, {"budget", figures}, {"coverage", figures}}}
 	notes := []string{"Arrivals stand where they started, budgets (the most spent) where their records were written."}
 	for i := range slots {
 		s := &slots[i]
-		begin := (first + int64(i)) * step
 		originals := unknown
 		if s.attributable > 0 || s.arrivals == 0 {
-			originals = number(float64(s.originals) / float64(min(begin+step, to)-max(begin, from)))
+			originals = number(s.per(float64(s.originals)))
 		}
-		t.add(time.Unix(max(begin, from), 0).UTC().Format(label), number(rates[i]), barOf(rates[i], most, 12), originals,
+		rate := s.per(float64(s.arrivals))
+		t.add(time.Unix(s.from, 0).UTC().Format(label), number(rate), barOf(rate, most, 12), originals,
 			of(s.attributable, s.originals, factor), s.see.share(s.dead, s.answers), peakOf(&s.budget, s.attributable, s.blind), of(s.attributable, s.arrivals, percent))
 	}
 	if slices.ContainsFunc(slots, func(s slot) bool { return s.blind && s.attributable > 0 }) {

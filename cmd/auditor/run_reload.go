@@ -77,6 +77,12 @@ func (l *loaded) reading() string {
 		if s.HTTP != nil {
 			s.HTTP = &config.HTTP{Listen: s.HTTP.Listen}
 		}
+		if s.Syslog != nil {
+			s.Syslog = &config.Syslog{Protocol: s.Syslog.Protocol, Listen: s.Syslog.Listen}
+		}
+		if s.ALS != nil {
+			s.ALS = &config.ALS{Listen: s.ALS.Listen}
+		}
 		s.DeadLetter = nil
 	}
 	text, err := json.Marshal(struct {
@@ -93,12 +99,17 @@ func (l *loaded) reading() string {
 // identity is what a source is opened of.
 type identity struct {
 	config.Source
+	form  string // of records that are taken in another way than lines are
 	files map[string][sha256.Size]byte
 }
 
 func (l *loaded) identity(i int) identity {
 	s := l.Sources[i]
-	out := identity{config.Source{Kafka: s.Kafka, File: s.File, HTTP: s.HTTP, DeadLetter: s.DeadLetter}, map[string][sha256.Size]byte{}}
+	form := ""
+	if strings.HasPrefix(s.Format, "otlp-") {
+		form = s.Format
+	}
+	out := identity{config.Source{Kafka: s.Kafka, File: s.File, HTTP: s.HTTP, Syslog: s.Syslog, ALS: s.ALS, DeadLetter: s.DeadLetter}, form, map[string][sha256.Size]byte{}}
 	at := fmt.Sprintf("sources[%d]", i)
 	for key, sum := range l.files {
 		if rest, ok := strings.CutPrefix(key, at); ok {
@@ -113,15 +124,7 @@ func (x identity) same(o identity) bool { return reflect.DeepEqual(x, o) } // lo
 // newSource is the source of a configuration; it is not open yet.
 func (d *daemon) newSource(l *loaded, i int) *source {
 	c := &l.Sources[i]
-	s := &source{name: sourceName(c), identity: l.identity(i), log: d.log}
-	switch {
-	case c.Kafka != nil:
-		s.kind = "kafka"
-	case c.File != nil:
-		s.kind = "file"
-	default:
-		s.kind = "http"
-	}
+	s := &source{name: sourceName(c), kind: sourceKind(c), identity: l.identity(i), log: d.log}
 	s.open = func() (reads, *ingest.DeadLetter, error) { return openSource(i, c, d.store, d.log) }
 	return s
 }
@@ -345,11 +348,13 @@ func (l *loaded) fits(was *loaded, sources []*source) error {
 				slices.ContainsFunc(s.Kafka.Topics, func(topic string) bool { return slices.Contains(o.Kafka.Topics, topic) }) {
 				return l.Refuse(at+".kafka.keyed", "cannot change for a topic that is read: put it back, or restart the daemon")
 			}
-			if s.HTTP == nil || o.HTTP == nil || sources[i].identity.same(was.identity(j)) {
+			network, listen, spool := s.Listener()
+			hadNetwork, hadListen, hadSpool := o.Listener()
+			if network == "" || hadNetwork == "" || sources[i].identity.same(was.identity(j)) {
 				continue
 			}
-			if s.HTTP.Listen == o.HTTP.Listen || s.HTTP.Spool == o.HTTP.Spool {
-				return l.Refuse(at+".http", "the settings of a listener or spool that is in use cannot change while the daemon runs: put it back, or restart the daemon")
+			if network == hadNetwork && listen == hadListen || spool == hadSpool {
+				return l.Refuse(at+"."+sourceKind(s), "the settings of a listener or spool that is in use cannot change while the daemon runs: put it back, or restart the daemon")
 			}
 		}
 	}

@@ -28,10 +28,27 @@ func sourceName(s *config.Source) string {
 		return s.Kafka.Topics[0]
 	case s.File != nil:
 		return s.File.Paths[0]
-	case s.HTTP != nil:
-		return s.HTTP.Listen
 	}
-	return ""
+	network, listen, _ := s.Listener()
+	if network == "udp" {
+		return "udp " + listen
+	}
+	return listen
+}
+
+// sourceKind is what kind of source it is, by the key in its configuration.
+func sourceKind(s *config.Source) string {
+	switch {
+	case s.Kafka != nil:
+		return "kafka"
+	case s.File != nil:
+		return "file"
+	case s.Syslog != nil:
+		return "syslog"
+	case s.ALS != nil:
+		return "als"
+	}
+	return "http"
 }
 
 // openSource prepares a source; it does not read yet.
@@ -49,13 +66,8 @@ func openSource(i int, s *config.Source, positions ingest.Positions, log *slog.L
 		}
 		r, err = ingest.NewFollow(ingest.FollowConfig{Source: i, Paths: s.File.Paths, Positions: positions, Logger: log})
 	default:
-		var l net.Listener
-		if l, err = net.Listen("tcp", s.HTTP.Listen); err != nil {
-			return nil, nil, fmt.Errorf("sources[%d].http.listen: %w", i, err)
-		}
-		if r, err = openPush(i, s.HTTP, l, log); err != nil {
-			l.Close()
-		}
+		r, err = openListening(i, s, log)
+		return r, nil, err
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("sources[%d]: %w", i, err)
@@ -97,21 +109,95 @@ func kafkaConfig(i int, k *config.Kafka, log *slog.Logger) (c ingest.KafkaConfig
 	return c, nil
 }
 
-func openPush(i int, h *config.HTTP, l net.Listener, log *slog.Logger) (*ingest.Push, error) {
-	c := ingest.PushConfig{
-		Source: i, Listen: h.Listen, Listener: l, Logger: log,
-		Spool: ingest.SpoolConfig{Dir: h.Spool, Max: int64(h.SpoolMax), Logger: log},
-	}
-	for _, t := range h.Tokens {
-		c.Tokens = append(c.Tokens, t.Bytes())
-	}
-	if h.TLS != nil {
-		var err error
-		if c.TLS, err = serverTLS(h.TLS); err != nil {
-			return nil, fmt.Errorf("http.%w", err)
+// openListening listens for what is sent to a source, and opens its spool. What it
+// cannot listen at is said before anything runs.
+func openListening(i int, s *config.Source, log *slog.Logger) (r reads, err error) {
+	kind := sourceKind(s)
+	network, listen, _ := s.Listener()
+	var l net.Listener
+	var packets *net.UDPConn
+	if network == "udp" {
+		var at *net.UDPAddr
+		if at, err = net.ResolveUDPAddr(network, listen); err == nil {
+			packets, err = net.ListenUDP(network, at)
 		}
+	} else {
+		l, err = net.Listen(network, listen)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("sources[%d].%s.listen: %w", i, kind, err)
+	}
+	switch {
+	case s.HTTP != nil:
+		r, err = openPush(i, s, l, log)
+	case s.Syslog != nil:
+		r, err = openSyslog(i, s.Syslog, l, packets, log)
+	default:
+		r, err = openALS(i, s.ALS, l, log)
+	}
+	if err == nil {
+		return r, nil
+	}
+	if l != nil {
+		l.Close()
+	}
+	if packets != nil {
+		packets.Close()
+	}
+	return nil, fmt.Errorf("sources[%d]: %w", i, err)
+}
+
+func openPush(i int, s *config.Source, l net.Listener, log *slog.Logger) (_ reads, err error) {
+	h := s.HTTP
+	c := ingest.PushConfig{
+		Source: i, Listen: h.Listen, Listener: l, Logger: log, OTLP: strings.HasPrefix(s.Format, "otlp-"),
+		Spool: ingest.SpoolConfig{Dir: h.Spool, Max: int64(h.SpoolMax), Logger: log}, Tokens: tokensOf(h.Tokens),
+	}
+	if c.TLS, err = listenerTLS("http", h.TLS); err != nil {
+		return nil, err
 	}
 	return ingest.NewPush(c)
+}
+
+func openSyslog(i int, s *config.Syslog, l net.Listener, packets *net.UDPConn, log *slog.Logger) (_ reads, err error) {
+	c := ingest.SyslogConfig{
+		Source: i, Protocol: s.Protocol, Listen: s.Listen, Listener: l, Packets: packets, Logger: log,
+		Spool: ingest.SpoolConfig{Dir: s.Spool, Max: int64(s.SpoolMax), Logger: log},
+	}
+	if c.TLS, err = listenerTLS("syslog", s.TLS); err != nil {
+		return nil, err
+	}
+	return ingest.NewSyslog(c)
+}
+
+func openALS(i int, a *config.ALS, l net.Listener, log *slog.Logger) (_ reads, err error) {
+	c := ingest.ALSConfig{
+		Source: i, Listen: a.Listen, Listener: l, Logger: log,
+		Spool: ingest.SpoolConfig{Dir: a.Spool, Max: int64(a.SpoolMax), Logger: log}, Tokens: tokensOf(a.Tokens),
+	}
+	if c.TLS, err = listenerTLS("als", a.TLS); err != nil {
+		return nil, err
+	}
+	return ingest.NewALS(c)
+}
+
+func tokensOf(secrets []config.Secret) (out [][]byte) {
+	for _, t := range secrets {
+		out = append(out, t.Bytes())
+	}
+	return out
+}
+
+// listenerTLS is the TLS of a listener, nil where it has none.
+func listenerTLS(kind string, t *config.ServerTLS) (*tls.Config, error) {
+	if t == nil {
+		return nil, nil
+	}
+	c, err := serverTLS(t)
+	if err != nil {
+		return nil, fmt.Errorf("%s.%w", kind, err)
+	}
+	return c, nil
 }
 
 func serverTLS(t *config.ServerTLS) (*tls.Config, error) {
@@ -161,9 +247,7 @@ func (l *loaded) apiOptions(log *slog.Logger) api.Options {
 	for name, r := range resolutions {
 		o.Retention[time.Duration(r)*time.Second] = l.Store.Retention[name]
 	}
-	for _, t := range l.API.Tokens {
-		o.Tokens = append(o.Tokens, t.Bytes())
-	}
+	o.Tokens = tokensOf(l.API.Tokens)
 	if t := l.API.TLS; t != nil {
 		o.TLS = &api.TLS{CertFile: t.CertFile, KeyFile: t.KeyFile, ClientCAFile: t.ClientCAFile}
 	}
@@ -191,6 +275,12 @@ func (s *source) show(p *pipeline.Picture, number int) api.Source {
 	}
 	r, restarts, failed := s.now()
 	out.Restarts = restarts
+	if taking, ok := r.(interface{ Intake() ingest.Intake }); ok && s.unanswered() {
+		n := taking.Intake()
+		out.Intake = &api.Intake{
+			Kept: uint64(n.Kept), Dropped: uint64(n.Dropped), Truncated: uint64(n.Truncated), Waits: uint64(n.Waits), Connections: n.Connections,
+		}
+	}
 	idle := true
 	for _, st := range r.Partitions() {
 		part := api.Partition{Name: st.Partition.Name, State: "reading", Next: st.Next, Committed: st.Committed, Lag: st.Lag()}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"sync"
 	"time"
@@ -121,11 +122,14 @@ func (s *source) fail(err error) {
 
 // giveUp gives back what a source holds that was never started.
 func (s *source) giveUp() {
-	if p, ok := s.reads.(*ingest.Push); ok {
-		p.Close()
+	if r, ok := s.reads.(io.Closer); ok {
+		r.Close()
 	}
 	s.closeDead()
 }
+
+// unanswered says that those who send to the source are not told what became of it.
+func (s *source) unanswered() bool { return s.kind == "syslog" || s.kind == "als" }
 
 // standby says that another instance reads what this one would.
 func (s *source) standby() bool {

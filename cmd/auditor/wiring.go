@@ -46,8 +46,32 @@ func load(p *program, path string, limit bool) (*loaded, error) {
 			l.files[key] = sha256.Sum256(text)
 		}
 	}
-	l.ring, err = keys.NewRing(l.ringConfig(limit))
-	return l, err
+	if l.ring, err = keys.NewRing(l.ringConfig(limit)); err != nil {
+		return nil, err
+	}
+	return l, l.checkParsers()
+}
+
+// checkParsers refuses a source whose records could not be read as it says, and names the
+// line that says it.
+func (l *loaded) checkParsers() error {
+	var faults []error
+	for i := range l.Sources {
+		s := &l.Sources[i]
+		if s.Format == "auto" {
+			continue
+		}
+		at := fmt.Sprintf("sources[%d]", i)
+		parser, err := l.parserOf(s)
+		if err != nil {
+			faults = append(faults, l.Refuse(at+".zone", "%v", err))
+			continue
+		}
+		if _, err := accesslog.New(parser); err != nil {
+			faults = append(faults, l.Refuse(at+"."+wrongIn(parser), "%v", err))
+		}
+	}
+	return errors.Join(faults...)
 }
 
 func (l *loaded) ringConfig(limit bool) keys.Config {

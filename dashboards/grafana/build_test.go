@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// The dashboards are written in Go, in overview_test.go, dependency_test.go and
-// pipeline_test.go, and kept as JSON, which is what Grafana takes:
+// The dashboards are written in Go, in overview_test.go, dependency_test.go,
+// pipeline_test.go and ledger_test.go, and kept as JSON, which is what Grafana takes:
 //
 //	go test ./dashboards/grafana -run Written -write
 
@@ -21,6 +21,7 @@ type board struct {
 	selector          string
 	variables         []object
 	sections          []section
+	ledger            bool // asks the store in ClickHouse, and not Prometheus
 }
 
 // A section has a heading, and panels that fill lines of 24 columns.
@@ -42,6 +43,8 @@ type panel struct {
 	first                    string            // of a table, the label that its lines are joined by
 }
 
+// An ask is PromQL or, on a board of ClickHouse, SQL, whose columns are the lines or the
+// columns of a table.
 type ask struct{ expr, legend string }
 
 // A column of a table.
@@ -110,8 +113,12 @@ func indexed(words []object) []object {
 
 func source() object { return object{"type": "prometheus", "uid": "${datasource}"} }
 
-func sourceVariable() object {
-	return object{"name": "datasource", "label": "Prometheus", "type": "datasource", "query": "prometheus", "current": object{}, "refresh": 1, "regex": "", "hide": 0, "includeAll": false, "multi": false, "options": []any{}}
+func (b board) sourceVariable() object {
+	name, label, kind := "datasource", "Prometheus", "prometheus"
+	if b.ledger {
+		name, label, kind = "clickhouse", "ClickHouse", clickhouseKind // so that links do not hand one for the other
+	}
+	return object{"name": name, "label": label, "type": "datasource", "query": kind, "current": object{}, "refresh": 1, "regex": "", "hide": 0, "includeAll": false, "multi": false, "options": []any{}}
 }
 
 // choice is a variable whose values are those of a label.
@@ -160,6 +167,9 @@ func (b board) json() object {
 			}
 			id++
 			o := p.json(b.selector)
+			if b.ledger {
+				o = p.fromClickHouse()
+			}
 			o["id"], o["gridPos"] = id, object{"h": p.h, "w": p.w, "x": x, "y": y}
 			panels = append(panels, o)
 			x, h = x+p.w, max(h, p.h)
@@ -173,14 +183,21 @@ func (b board) json() object {
 			{"type": "dashboards", "title": "auditor", "tags": []string{"auditor"}, "includeVars": true, "keepTime": true, "asDropdown": false, "targetBlank": false, "icon": "external link", "tooltip": "", "url": ""},
 			runbook("Runbooks", "README"),
 		},
-		"annotations": object{"list": []object{{
-			"name": "Alerts that fire", "datasource": source(), "enable": true, "hide": false, "iconColor": "red", "step": "15s",
-			"expr":        `ALERTS{alertstate="firing",alertname=~"` + strings.Join(alerts, "|") + `"}`,
-			"titleFormat": "{{alertname}}", "textFormat": "{{dependency}}{{source}} {{reason}}", "useValueForTime": false,
-		}}},
-		"templating": object{"list": append([]object{sourceVariable()}, b.variables...)},
-		"panels":     panels,
+		"annotations": object{"list": b.annotations()},
+		"templating":  object{"list": append([]object{b.sourceVariable()}, b.variables...)},
+		"panels":      panels,
 	}
+}
+
+func (b board) annotations() []object {
+	if b.ledger {
+		return []object{}
+	}
+	return []object{{
+		"name": "Alerts that fire", "datasource": source(), "enable": true, "hide": false, "iconColor": "red", "step": "15s",
+		"expr":        `ALERTS{alertstate="firing",alertname=~"` + strings.Join(alerts, "|") + `"}`,
+		"titleFormat": "{{alertname}}", "textFormat": "{{dependency}}{{source}} {{reason}}", "useValueForTime": false,
+	}}
 }
 
 // runbook is a link to a page of docs/operations.

@@ -1,7 +1,8 @@
 // Package grafana_test holds the dashboards for Grafana to what they promise: they are
 // whole and can be told apart, ask only for metrics that there are, show no figure
 // without its coverage, never draw what is not known as zero, and no panel is empty on
-// a Prometheus that has scraped a daemon (live_test.go).
+// a Prometheus that has scraped a daemon (live_test.go), or on the ClickHouse into which
+// one has written (live_ledger_test.go).
 package grafana_test
 
 import (
@@ -65,13 +66,18 @@ type shown struct {
 }
 
 type query struct {
-	Name, RefID, Expr, Format, LegendFormat string
-	Instant, Range                          bool
-	Datasource                              reference
+	Name, RefID, Expr, LegendFormat string
+	RawSQL, QueryType, EditorType   string
+	Format                          any
+	Instant, Range                  bool
+	Datasource                      reference
 }
 
+// text is what is asked, in either language.
+func (q query) text() string { return q.Expr + q.RawSQL }
+
 // files are the dashboards, by the names of their files.
-var files = map[string]board{"overview.json": overview, "dependency.json": dependency, "pipeline.json": pipeline}
+var files = map[string]board{"ledger.json": ledger, "overview.json": overview, "dependency.json": dependency, "pipeline.json": pipeline}
 
 func text(t *testing.T, parts ...string) string {
 	t.Helper()
@@ -136,7 +142,11 @@ func TestDashboardsAreWhole(t *testing.T) {
 		if d.Title == "" || d.Description == "" || d.SchemaVersion != 41 || d.GraphTooltip != 1 {
 			t.Errorf("%s: title, description, schema 41 and a shared crosshair are wanted: %q %q %d %d", name, d.Title, d.Description, d.SchemaVersion, d.GraphTooltip)
 		}
-		if v := d.Templating.List; v[0].Name != "datasource" || v[0].Type != "datasource" || v[0].Query != "prometheus" {
+		uid, kind := "${datasource}", "prometheus"
+		if files[name].ledger {
+			uid, kind = "${clickhouse}", clickhouseKind
+		}
+		if v := d.Templating.List; "${"+v[0].Name+"}" != uid || v[0].Type != "datasource" || v[0].Query != kind {
 			t.Errorf("%s: the first variable is %+v, want a datasource", name, v[0])
 		}
 		if !slices.ContainsFunc(d.Links, func(l struct{ Type, URL string }) bool { return strings.HasSuffix(l.URL, "docs/operations/README.md") }) {
@@ -191,10 +201,17 @@ func TestDashboardsAreWhole(t *testing.T) {
 			}
 			refs := map[string]bool{}
 			for _, q := range p.Targets {
-				if q.Datasource.UID != "${datasource}" || p.Datasource.UID != "${datasource}" || q.Instant == q.Range || q.Expr == "" || q.RefID == "" || refs[q.RefID] {
+				if q.Datasource != (reference{kind, uid}) || p.Datasource != q.Datasource || q.RefID == "" || refs[q.RefID] || (q.Expr == "") == (q.RawSQL == "") {
 					t.Errorf("%s: %s: target %+v", name, p.Title, q)
 				}
 				refs[q.RefID] = true
+				if files[name].ledger {
+					checkSQL(t, name+": "+p.Title, p.Type, q)
+					continue
+				}
+				if q.Instant == q.Range {
+					t.Errorf("%s: %s: target %+v", name, p.Title, q)
+				}
 				// The newest value of a range may be an old one, of what is gone by now.
 				if now := p.Type == "stat" || p.Type == "table"; now != q.Instant {
 					t.Errorf("%s: %s: asks for a range: %v", name, p.Title, q.Range)
@@ -209,6 +226,29 @@ func TestDashboardsAreWhole(t *testing.T) {
 					t.Errorf("%s: %s does not say that its counters trail", name, p.Title)
 				}
 			}
+		}
+	}
+}
+
+// checkSQL wants a query of the views alone, whose lines have a row for each step, and
+// which puts nothing in the place of what is not known.
+func checkSQL(t *testing.T, where, panel string, q query) {
+	t.Helper()
+	if lines := panel == "timeseries"; q.EditorType != "sql" || (q.QueryType == "timeseries") != lines || (q.Format == 0.0) != lines || strings.Contains(q.RawSQL, "WITH FILL") != lines {
+		t.Errorf("%s: %s %s %v: %s", where, q.EditorType, q.QueryType, q.Format, q.RawSQL)
+	}
+	for _, m := range regexp.MustCompile(`FROM (\w+)`).FindAllStringSubmatch(q.RawSQL, -1) {
+		if !slices.Contains([]string{"figures", "questions", "scopes", "toDateTime"}, m[1]) {
+			t.Errorf("%s asks %s, which is no view that is kept", where, m[1])
+		}
+	}
+	if regexp.MustCompile(`(?i)ifNull|coalesce|zeroIfNull`).MatchString(q.RawSQL) {
+		t.Errorf("%s: %s draws as zero what is not known", where, q.RawSQL)
+	}
+	for _, divisor := range regexp.MustCompile(`/ ([\w(]+)`).FindAllStringSubmatch(q.RawSQL, -1) {
+		// Of parts there is a row because there were arrivals.
+		if !regexp.MustCompile(`^(nullIf|multiIf|1000|sum\(a)`).MatchString(divisor[1]) {
+			t.Errorf("%s: %s divides by what may be zero", where, q.RawSQL)
 		}
 	}
 }
@@ -241,13 +281,13 @@ var closedCounter = regexp.MustCompile(`auditor_(arrivals|unattributable_arrival
 // What says how far the others of its section can be believed. Of the pipeline all
 // does.
 var coverage = map[string]*regexp.Regexp{
-	"questions":  regexp.MustCompile(`auditor_key_coverage_ratio|class="verified"|by \(class\)`),
+	"questions":  regexp.MustCompile(`auditor_key_coverage_ratio|class="verified"|by \(class\)|sum\(v\)`),
 	"departures": regexp.MustCompile(`auditor_response_visibility_ratio`),
 }
 
 func TestNoFigureStandsWithoutItsCoverage(t *testing.T) {
 	needs := map[string]*regexp.Regexp{
-		"questions":  regexp.MustCompile(`auditor_(load_factor|amplification|retry_budget|originals|repeats|arrivals_per_question|stale|attempt_budget|retry_after)`),
+		"questions":  regexp.MustCompile(`auditor_(load_factor|amplification|retry_budget|originals|repeats|arrivals_per_question|stale|attempt_budget|retry_after)|sum\(o\)|sum\(r\)|FROM questions`),
 		"departures": regexp.MustCompile(`outcome="dead"|auditor_(good|dead)`),
 	}
 	seen := map[string]int{}
@@ -260,7 +300,7 @@ func TestNoFigureStandsWithoutItsCoverage(t *testing.T) {
 				sections = append(sections, section)
 			}
 			for _, q := range p.Targets {
-				asked[section] += q.Expr + "\n"
+				asked[section] += q.text() + "\n"
 			}
 		}
 		for _, s := range sections {
@@ -308,6 +348,9 @@ func TestDashboardsAskForMetricsThatThereAre(t *testing.T) {
 		}
 	}
 	for name, d := range dashboards(t) {
+		if files[name].ledger {
+			continue
+		}
 		for _, p := range d.Panels {
 			for _, q := range p.Targets {
 				look(name+": "+p.Title, q.Expr)

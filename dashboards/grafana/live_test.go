@@ -26,8 +26,12 @@ var quiet = map[string]string{
 	"auditor_offset_gap_records_total": "nothing is deleted before it is read",
 	"auditor_source_restarts_total":    "no source fails",
 	"auditor_scope_split":              "questions are seen whole",
+	"auditor_store_errors_total":       "the store of this daemon answers with no error",
 	"auditor_questions_left_out_total": "so many questions do not end in one second",
 	"auditor_http_streams":             "nobody looks at the stream",
+	"auditor_intake_messages_total":    "absent: no source takes messages without an answer",
+	"auditor_intake_waits_total":       "absent: no source takes messages without an answer",
+	"auditor_intake_connections":       "absent: no source takes messages without an answer",
 }
 
 // client gives up on a program that hangs.
@@ -67,7 +71,7 @@ func TestNoPanelIsEmptyOnALiveDaemon(t *testing.T) {
 		t.Skip(missing)
 	}
 	began := time.Now()
-	daemon := startStorm(t)
+	daemon := startStorm(t, "{sqlite: rows.db}", 0)
 	prometheus := startPrometheus(t, daemon)
 
 	ask := func(path string, parameters url.Values, into any) error {
@@ -83,6 +87,9 @@ func TestNoPanelIsEmptyOnALiveDaemon(t *testing.T) {
 
 	var waiting []*asking
 	for name, d := range dashboards(t) {
+		if files[name].ledger {
+			continue
+		}
 		values := map[string]string{}
 		for _, v := range d.Templating.List[1:] {
 			values[v.Name] = ""

@@ -51,6 +51,11 @@ var pipeline = board{
 			graph("Records read, by dependency", "percentunit", "The share of records that could be read. Below 99 % AuditorBlind fires.", 8,
 				ask{`min by (dependency) (auditor_read_share_ratio{job=~"$job"})`, "{{dependency}}"}).
 				with(runbooks("AuditorBlind")).with(func(p *panel) { p.limit, p.most = 0.99, 1 }),
+			graph("Messages without an answer", "recps", "Sent by syslog, or to Envoy's access log service: kept, or lost as dropped (no room) or truncated. What is lost is in no figure. No data without such a source.", 12,
+				ask{`sum by (source, outcome) (rate(auditor_intake_messages_total{@}[$__rate_interval]))`, "{{source}} {{outcome}}"}).with(runbooks("AuditorBlind")),
+			graph("Senders held back", "short", "How often within five minutes such a source stopped reading because its spool was full or could not be written to, and the connections that are open to it.", 12,
+				ask{`sum by (source) (increase(auditor_intake_waits_total{@}[5m]))`, "{{source}} waits"},
+				ask{`sum by (source) (auditor_intake_connections{@})`, "{{source}} connections"}).with(runbooks("AuditorBlind")),
 		}},
 		{"Sources and configuration", []panel{
 			{kind: "state-timeline", title: "Sources", unit: "none", w: 8, h: 8, words: sourceWords, runbooks: []string{"AuditorBlind"},
@@ -74,13 +79,15 @@ var pipeline = board{
 				ask{`min by (dependency) (auditor_sampling_ratio{job=~"$job"})`, "{{dependency}}"}).with(func(p *panel) { p.most = 1 }),
 		}},
 		{"Store", []panel{
-			{kind: "heatmap", title: "Time of writes", unit: "s", w: 8, h: 8, about: "How many writes to the store took how long.",
+			{kind: "heatmap", title: "Time of writes", unit: "s", w: 6, h: 8, about: "How many writes to the store took how long.",
 				asks: []ask{{`sum by (le) (increase(auditor_store_write_seconds_bucket{job=~"$job"}[$__rate_interval]))`, "{{le}}"}}},
-			graph("Mean time of a write", "s", "No data while nothing is written: with sources that are read, that is a fault, and /readyz names it.", 8,
+			graph("Mean time of a write", "s", "No data while nothing is written: with sources that are read, that is a fault, and /readyz names it.", 6,
 				ask{`sum by (instance) (rate(auditor_store_write_seconds_sum{job=~"$job"}[$__rate_interval])) / (sum by (instance) (rate(auditor_store_write_seconds_count{job=~"$job"}[$__rate_interval])) > 0)`, "{{instance}}"}),
-			graph("Writes, and questions left out", "cps", "Writes a second, and questions that are over and were not stored one by one, being too many of one second. Figures have those, too.", 8,
+			graph("Writes, and questions left out", "cps", "Writes a second, and questions that are over and were not stored one by one, being too many of one second. Figures have those, too.", 6,
 				ask{`sum by (instance) (rate(auditor_store_write_seconds_count{job=~"$job"}[$__rate_interval]))`, "{{instance}} writes"},
 				ask{`sum by (instance) (rate(auditor_questions_left_out_total{job=~"$job"}[$__rate_interval]))`, "{{instance}} left out"}),
+			graph("Errors of the store, by what was wrong", "cps", "Calls a second that the store answered with an error. What could not be written is written again.", 6,
+				ask{`sum by (kind) (rate(auditor_store_errors_total{job=~"$job"}[$__rate_interval]))`, "{{kind}}"}),
 		}},
 		{"Alerts of the daemon", []panel{
 			graph("Alerts by name", "short", "What the daemons themselves judge to be pending or firing. Several instances that see the same count each.", 12,

@@ -17,8 +17,9 @@ import (
 )
 
 // startStorm runs the real program on a followed file and on pushed lines, and writes
-// both until the test ends. It returns where the daemon answers.
-func startStorm(t *testing.T) string {
+// both until the test ends. It keeps its rows in a store of the configuration; the file
+// reaches some time back, with traffic each ten seconds. It returns where it answers.
+func startStorm(t *testing.T, store string, past time.Duration) string {
 	t.Helper()
 	dir := t.TempDir()
 	program := filepath.Join(dir, "auditor")
@@ -34,8 +35,16 @@ func startStorm(t *testing.T) string {
 	free.Close()
 
 	secret := strings.Repeat("s", 32)
+	s := &storm{
+		t:   t,
+		web: keys.Minter{Originator: "web", KID: "a", Secret: []byte(secret)}, forger: keys.Minter{Originator: "web", KID: "a", Secret: bytes.Repeat([]byte("f"), 32)},
+	}
+	history := ""
+	for now, at := time.Now(), time.Now().Add(-past); at.Before(now.Add(-time.Second)); at = at.Add(10 * time.Second) {
+		history += s.seats(at)
+	}
 	for name, text := range map[string]string{
-		"access.log":       "",
+		"access.log":       history,
 		"originators.yaml": fmt.Sprintf("originators: [{id: web, deadline: 500ms, keys: [{kid: a, secret: %s}]}]\n", secret),
 		"auditor.yaml": fmt.Sprintf(`dependency: {field: dependency}
 sources:
@@ -43,11 +52,12 @@ sources:
   - {http: {listen: %q, spool: spool}, format: json}
 ignore: {paths: [/healthz]}
 time: {lateness: 2s, idle: 2s}
-keys: {accept: [qk1, {field: my_id}], originators: originators.yaml, horizon: 3s}
+keys: {accept: [qk1, {field: my_id}], originators: originators.yaml, horizon: 3s, salt_file: salt}
 declared: {deadline: 500ms, layers: [{name: gateway, attempts: 3}, {name: peer, attempts: 3}]}
-store: {sqlite: rows.db}
+store: %s
 api: {listen: "127.0.0.1:0"}
-`, push),
+`, push, store),
+		"salt": secret,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -55,10 +65,6 @@ api: {listen: "127.0.0.1:0"}
 	}
 	address := start(t, `figures at http://([0-9.:]+)/`, exec.Command(program, "run", "--config", filepath.Join(dir, "auditor.yaml")))
 
-	s := &storm{
-		t:   t,
-		web: keys.Minter{Originator: "web", KID: "a", Secret: []byte(secret)}, forger: keys.Minter{Originator: "web", KID: "a", Secret: bytes.Repeat([]byte("f"), 32)},
-	}
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	t.Cleanup(func() { close(stop); <-stopped })
 	go func() {
@@ -101,11 +107,12 @@ func (s *storm) key(m keys.Minter, at time.Time) string {
 	return fmt.Sprintf(`,"question_key":%q`, k)
 }
 
-// wave is a tenth of a second of traffic, to the file, to the push source and to the API.
-func (s *storm) wave(now time.Time, file, push, api string) error {
+const ok = `,"status":200,"bytes_sent":500`
+
+// seats are the records of a tenth of a second of traffic.
+func (s *storm) seats(now time.Time) string {
 	s.waves++
 	const ms = time.Millisecond
-	const ok = `,"status":200,"bytes_sent":500`
 	var seats strings.Builder
 	add := func(ago, took time.Duration, path, rest string) {
 		seats.WriteString(line(now, ago, took, "seats", path, rest))
@@ -140,12 +147,18 @@ func (s *storm) wave(now time.Time, file, push, api string) error {
 			add(time.Duration(60-i)*ms, ms, "/seats/8", worst+`,"status":500,"bytes_sent":30`)
 		}
 	}
+	return seats.String()
+}
+
+// wave is a tenth of a second of traffic, to the file, to the push source and to the API.
+func (s *storm) wave(now time.Time, file, push, api string) error {
+	const ms = time.Millisecond
 	f, err := os.OpenFile(file, os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	if _, err := f.WriteString(seats.String()); err != nil {
+	if _, err := f.WriteString(s.seats(now)); err != nil {
 		return err
 	}
 

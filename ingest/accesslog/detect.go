@@ -112,6 +112,9 @@ func readable(format, pattern string, lines [][]byte) (n, others int, vote strin
 			}
 			continue
 		}
+		if binary := len(e.Text) == 0 || e.Text[0] != '{'; format == "otlp-json" && binary || format == "otlp-proto" && !binary {
+			continue // both read both
+		}
 		v := jsonFormat(&e, line)
 		// The vendors' own names for the stamp are not known to format json.
 		if !e.HasTime && (!p.format.json || v == "") || len(e.StatusRaw) == 0 && e.Method == nil && e.Path == nil && e.Duration == Unknown {

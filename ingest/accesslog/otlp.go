@@ -50,6 +50,7 @@ type otlpState struct {
 	level    otlpLevel
 	seen     bool // it is a request of the protocol
 	logs     bool // whose records are log records
+	binary   bool // in the binary form
 	resource []otlpAttribute
 	memory   [2][]byte // unescaped values of this resource and of the one before
 	now      int       // index of this one's
@@ -78,12 +79,12 @@ func (p *Parser) otlpGoesOn(line []byte) bool {
 	return len(o.rest) != 0 && len(line) == len(o.rest) && &line[0] == &o.rest[0]
 }
 
-// otlpBatch begins a line.
+// otlpBatch begins a line, in whichever of the two forms it is: a listener takes both.
 func (p *Parser) otlpBatch(text []byte, depth int, before Notes, e *Entry) (rest []byte, err error) {
-	if len(text) == 0 || text[0] != '{' {
-		return nil, RejectSyntax
-	}
 	o := &p.otlp
+	if o.binary = len(text) == 0 || text[0] != '{'; o.binary {
+		return p.protoBatch(text, before, e)
+	}
 	o.rest, o.level, o.seen, o.resource = nil, otlpRequest, false, o.resource[:0]
 	i, found, err := p.otlpSeek(text, 1)
 	switch {
@@ -106,6 +107,9 @@ func (p *Parser) otlpBatch(text []byte, depth int, before Notes, e *Entry) (rest
 
 // otlpNext reads the next record of a line that was begun.
 func (p *Parser) otlpNext(text []byte, e *Entry) (rest []byte, err error) {
+	if p.otlp.binary {
+		return p.protoNext(text, e)
+	}
 	p.otlp.rest = nil
 	return p.otlpRecord(text, 0, p.otlp.before, e)
 }

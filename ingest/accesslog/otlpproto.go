@@ -1,7 +1,6 @@
 package accesslog
 
 import (
-	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
 	"math"
@@ -81,22 +80,11 @@ func protoVarint(b []byte, i int) (v uint64, next int) {
 }
 
 // protoBatch begins a line.
-func (p *Parser) protoBatch(text []byte, depth int, before Notes, e *Entry) (rest []byte, err error) {
+func (p *Parser) protoBatch(text []byte, before Notes, e *Entry) (rest []byte, err error) {
 	o := &p.otlp
-	n := base64.StdEncoding.DecodedLen(len(text))
-	if cap(o.copied) < n {
-		o.copied = make([]byte, 0, n+n/4)
-	}
-	n, err = base64.StdEncoding.Decode(o.copied[:n], text)
-	if err != nil {
-		if len(text) != 0 && text[0] == '{' {
-			if w, ok := p.unwrap(text); ok {
-				return p.unwrapped(w, depth, before, e)
-			}
-		}
+	if len(text) == 0 || !o.decode(text) {
 		return nil, RejectSyntax
 	}
-	o.copied = o.copied[:n]
 	o.rest, o.resource, o.resourceEnd, o.scopeEnd = nil, o.resource[:0], 0, 0
 	var f protoField
 	i, found, err := p.protoSeek(o.copied, 0, &f)

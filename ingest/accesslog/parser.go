@@ -28,9 +28,12 @@ type Parser struct {
 	local            localCache
 	marks            marks
 	otlp             otlpState
+	als              alsState
 	unmarked         bool   // for tests: read without marks
 	lenient          bool   // quotes inside strings are not escaped
 	bare             bool   // the record has a value without quotes
+	unended          bool   // the line that Line gave last has no line feed
+	doubtful         bool   // so the record at hand may be cut
 	unframed         []byte // the record without the frame that its format is sent in
 	haproxy          haproxyState
 	iis              iisState
@@ -100,7 +103,9 @@ var formats = []format{
 		names:   [][]alias{otlpNames, envoyNames}, batch: (*Parser).otlpBatch, next: (*Parser).otlpNext, depart: (*Parser).otlpDeparture},
 	{name: "otlp-proto", duration: unitMillis, columns: otlpColumns,
 		headers: []string{"rpc.request.metadata.", "rpc.grpc.request.metadata."},
-		names:   [][]alias{otlpNames, envoyNames}, batch: (*Parser).protoBatch, next: (*Parser).protoNext, depart: (*Parser).otlpDeparture},
+		names:   [][]alias{otlpNames, envoyNames}, batch: (*Parser).otlpBatch, next: (*Parser).otlpNext, depart: (*Parser).otlpDeparture},
+	{name: "envoy-als", vendor: vendorEnvoy, duration: unitMillis, columns: alsColumns,
+		names: [][]alias{envoyNames}, batch: (*Parser).alsBatch, next: (*Parser).alsNext},
 	{name: "linkerd-json", json: true, duration: unitNanos,
 		names: [][]alias{linkerdNames}, depart: (*Parser).linkerdDeparture},
 	{name: "haproxy", duration: unitMillis, columns: haproxyColumns, names: [][]alias{haproxyNames},
@@ -383,6 +388,7 @@ func (p *Parser) Parse(line []byte, e *Entry) (rest []byte, err error) {
 	p.scratch, p.spare = p.spare[:0], p.scratch
 	line = line[:len(line):len(line)] // words are read up to the capacity
 	e.Damaged, e.Notes = 0, 0
+	p.doubtful, p.unended = p.unended, false
 	if p.format.batch != nil && p.otlpGoesOn(line) {
 		return p.format.next(p, line, e)
 	}
@@ -399,8 +405,9 @@ func (p *Parser) Parse(line []byte, e *Entry) (rest []byte, err error) {
 }
 
 // Line cuts the first line off text, without the line feed. Of what it finds on
-// the way Parse makes use, if it is called next, with that line. p may be nil, as
-// it is for a file of blanks.
+// the way Parse makes use, if it is called next, with that line: in a format of
+// text a line without a line feed may be cut anywhere, also where what is left of it
+// reads like a record, and is refused. p may be nil, as it is for a file of blanks.
 func (p *Parser) Line(text []byte) (line, rest []byte) {
 	n := -1
 	if p != nil && p.format.json && !p.unmarked {
@@ -408,6 +415,9 @@ func (p *Parser) Line(text []byte) (line, rest []byte) {
 	}
 	if n < 0 {
 		n = bytes.IndexByte(text, '\n')
+	}
+	if p != nil {
+		p.unended = n < 0
 	}
 	if n < 0 {
 		return text, nil
@@ -471,6 +481,9 @@ func (p *Parser) record(text []byte, depth int, before Notes, e *Entry) (rest []
 	if len(text) == 0 {
 		return nil, RejectSyntax
 	}
+	if p.doubtful {
+		return nil, RejectCut
+	}
 	p.raw.reset(p.format.vendor)
 	p.raw.notes = before
 	p.marks.clear()
@@ -494,6 +507,7 @@ func (p *Parser) inner(text []byte, depth int, before Notes, e *Entry) (rest []b
 
 // unwrapped reads what unwrap found, then what stands behind it.
 func (p *Parser) unwrapped(w wrapping, depth int, before Notes, e *Entry) (rest []byte, err error) {
+	p.doubtful = false // the envelope says that it is whole
 	rest, err = p.inner(w.inner, depth, before, e)
 	if len(rest) == 0 {
 		rest = w.behind

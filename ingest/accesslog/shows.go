@@ -94,6 +94,12 @@ var views = map[string]Views{
 		Departure: View{SightAlways, flagsAreIn},
 		Deadline:  logged(`meshConfig.accessLogFormat: "grpc_timeout": "%REQ(GRPC-TIMEOUT)%"`),
 	},
+	"envoy-als": {
+		Key:       logged("additional_request_headers_to_log: [question-key]"),
+		Attempt:   logged("additional_request_headers_to_log: [x-envoy-attempt-count]"),
+		Departure: View{SightAlways, "the flags, the status and the bytes sent are in it"},
+		Deadline:  logged("additional_request_headers_to_log: [grpc-timeout, x-envoy-expected-rq-timeout-ms]"),
+	},
 	"envoy-text": envoyAppended, "istio-text": envoyAppended,
 	"caddy-json": {
 		Key:       View{SightAlways, "all request headers are in it: keep them out of filters"},

@@ -152,9 +152,26 @@ export interface Policy extends Meta {
   }[];
 }
 
+export interface Alert {
+  alert: string;
+  labels: { [name: string]: string };
+  state: "pending" | "firing" | "resolved";
+  inhibited: boolean;
+  told: boolean;
+  value: Ratio;
+  summary: string;
+  description: string;
+  runbook_url: string;
+  since: string | null; // of log time, as is fired_at
+  fired_at: string | null;
+  resolved_at: string | null; // by the wall clock
+}
+
 export interface Alerts extends Meta {
   evaluated: boolean;
-  alerts: unknown[];
+  share: boolean;
+  alerts: Alert[];
+  sinks: { sink: string; taken: number; failed: number; dropped: number; error: string | null }[];
 }
 
 export interface Sources extends Meta {

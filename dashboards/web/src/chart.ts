@@ -3,7 +3,8 @@
 
 import uPlot from "uplot";
 import { h, say } from "./dom";
-import type { Column, Frame } from "./frame";
+import { firing } from "./alerts";
+import type { Column, Forecast, Frame } from "./frame";
 import { clock } from "./format";
 
 export interface Line {
@@ -23,7 +24,20 @@ export interface Spec {
   limit?: { at: number; label: string };
 }
 
-const colour = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+// Asking for a style makes the browser lay out what has changed, so that each is asked for
+// once, and again in another theme.
+const colours = new Map<string, string>();
+
+function colour(name: string): string {
+  const theme = `${document.documentElement.dataset.theme} ${name}`;
+  let c = colours.get(theme);
+  if (c === undefined) {
+    c = getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+    colours.set(theme, c);
+  }
+  return c;
+}
+
 const group = "auditor"; // of all charts: they share the crosshair
 const font = "12px system-ui, sans-serif";
 
@@ -36,6 +50,7 @@ export class Chart {
   readonly note = h("p", { class: "note" });
   private plot: uPlot | null = null;
   private frame: Frame | null = null;
+  private forecast: Forecast | null = null;
   private at: number | null = null; // index under the crosshair
 
   constructor(private readonly spec: Spec, private readonly zoom: (from: number, to: number) => void) {
@@ -49,16 +64,21 @@ export class Chart {
       h("p", { class: "readout" }, ...readout, this.when), this.host, this.nothing, this.note);
   }
 
-  /** draw shows a frame; why says what is wrong where it holds nothing. */
-  draw(f: Frame, why = "No data in this range."): void {
+  /**
+   * draw shows a frame; why says what is wrong where it holds nothing. A forecast goes
+   * on beyond the frame's end, by a third of it at most.
+   */
+  draw(f: Frame, why = "No data in this range.", forecast: Forecast | null = null): void {
     this.frame = f;
+    this.forecast = forecast;
     const data = [f.x, ...this.spec.lines.map((line) => f.y[line.column])] as uPlot.AlignedData;
     const bare = this.spec.lines.every((line) => f.y[line.column].every((v) => v === null));
     this.nothing.hidden = !bare;
     say(this.nothing, bare ? why : "");
     if (!this.plot) this.plot = this.make(data);
     else this.plot.setData(data, false);
-    this.plot.setScale("x", { min: f.from, max: f.to }); // which draws
+    const end = forecast ? Math.max(f.to, Math.min(forecast.at, f.to + (f.to - f.from) / 3)) : f.to;
+    this.plot.setScale("x", { min: f.from, max: end }); // which draws
     this.read();
   }
 
@@ -155,7 +175,49 @@ export class Chart {
       line(ctx, x, bbox.top, x, bbox.top + bbox.height);
       if (bbox.left + bbox.width - x > 30 * devicePixelRatio) this.text(u, "live", x);
     }
+    this.ahead(u);
+    this.happened(u);
     ctx.restore();
+  }
+
+  /** ahead draws the forecast, from what is newest up to the limit. */
+  private ahead(u: uPlot): void {
+    const f = this.forecast;
+    if (!f) return;
+    const { ctx } = u, end = u.scales.x!.max!, ratio = devicePixelRatio;
+    const until = Math.min(f.at, end), reached = f.value + (1 - f.value) * (f.at > f.from ? (until - f.from) / (f.at - f.from) : 1);
+    const x = u.valToPos(until, "x", true), y = u.valToPos(reached, "y", true);
+    ctx.strokeStyle = ctx.fillStyle = colour("--bad");
+    ctx.lineWidth = 2 * ratio;
+    ctx.setLineDash([6 * ratio, 3 * ratio]);
+    line(ctx, u.valToPos(f.from, "x", true), u.valToPos(f.value, "y", true), x, y);
+    ctx.setLineDash([]);
+    ctx.font = `${12 * ratio}px system-ui, sans-serif`;
+    ctx.textAlign = "right";
+    ctx.fillText(`gone at ${clock(f.at * 1000)}`, u.valToPos(f.from, "x", true) - 6 * ratio, u.valToPos(1, "y", true) + 14 * ratio);
+  }
+
+  /** happened marks alerts: a line when each fired, and a strip for as long as it did; dotted while it is pending. */
+  private happened(u: uPlot): void {
+    const { ctx, bbox } = u, ratio = devicePixelRatio, right = bbox.left + bbox.width;
+    const place = (at: number): number => Math.min(Math.max(u.valToPos(at, "x", true), bbox.left), right);
+    this.frame?.alerts.forEach((a, i) => {
+      const y = bbox.top + (3 + 6 * (i % 6)) * ratio, end = place(a.ended ?? this.frame!.to);
+      ctx.strokeStyle = colour(a.critical ? "--bad" : "--warn");
+      const strip = (from: number, to: number, dash: number[]): void => {
+        ctx.lineWidth = 4 * ratio;
+        ctx.setLineDash(dash);
+        line(ctx, from, y, to, y);
+      };
+      strip(place(a.since), a.fired === null ? end : place(a.fired), [2 * ratio, 2 * ratio]);
+      if (a.fired === null) return;
+      strip(place(a.fired), end, []);
+      const x = u.valToPos(a.fired, "x", true);
+      if (x < bbox.left || x > right) return;
+      ctx.lineWidth = ratio;
+      ctx.setLineDash([ratio, 3 * ratio]);
+      line(ctx, x, bbox.top, x, bbox.top + bbox.height);
+    });
   }
 
   /** text stands above the plot, from x on; before the end if it does not fit. */
@@ -184,7 +246,7 @@ export class Chart {
     const provisional = at !== undefined && f.provisional && at > f.provisional[0] && at <= f.provisional[1];
     const coverage = f.y.coverage[i];
     say(this.when, at === undefined ? "" :
-      ` · coverage ${coverage == null ? "–" : Math.round(coverage * 1000) / 10 + " %"} · ${clock(at * 1000)} UTC${provisional ? ", provisional" : ""}`);
+      ` · coverage ${coverage == null ? "–" : Math.round(coverage * 1000) / 10 + " %"} · ${clock(at * 1000)} UTC${provisional ? ", provisional" : ""}${firing(f.alerts, at)}`);
   }
 
   private key(e: KeyboardEvent): void {

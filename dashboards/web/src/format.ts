@@ -4,9 +4,11 @@ export type Ratio = number | null | undefined | "unbounded";
 
 export const none = "–";
 
+const decimals = [0, 1, 2].map((n) => new Intl.NumberFormat("en", { maximumFractionDigits: n })); // dear to make
+
 function digits(v: number): string {
   const a = Math.abs(v);
-  return v.toLocaleString("en", { maximumFractionDigits: a >= 100 ? 0 : a >= 10 ? 1 : 2 });
+  return decimals[a >= 100 ? 0 : a >= 10 ? 1 : 2]!.format(v);
 }
 
 /** number is null for what is no number: not known, or unbounded. */

@@ -1,6 +1,7 @@
 // The figures over time that charts draw. Each point stands at the end of the time it
 // speaks for. What is not known is null, which is drawn as a gap and never as 0.
 
+import type { Happening } from "./alerts";
 import type { Dependency, Series, Summary, Values, Window } from "./api";
 import { number, type Ratio } from "./format";
 
@@ -17,6 +18,22 @@ export interface Frame {
   y: { [c in Column]: (number | null)[] };
   provisional: [number, number] | null; // what of it will still change
   live: number | null; // from here on points are of log time, and of the 10 s before them
+  alerts: Happening[]; // of its time, as far as they are known
+}
+
+/** Forecast is when the budget is spent, at its present slope. */
+export interface Forecast {
+  from: number; // seconds since 1970
+  value: number; // consumed by then
+  at: number; // all of it is
+}
+
+/** forecast is that of a dependency's own budget; null if it is spent, or does not rise. */
+export function forecast(d: Dependency): Forecast | null {
+  const b = own(d), value = number(b?.consumed), left = number(b?.exhausts_in_seconds), to = window(d, "10s")?.to;
+  if (value === null || left === null || !to || value >= 1) return null;
+  const from = Date.parse(to) / 1000;
+  return { from, value, at: from + left };
 }
 
 /** measures are what stored frames are made of. */
@@ -28,7 +45,7 @@ export const measures = [
 const over = (a: Ratio, b: Ratio): number | null => (typeof a === "number" && typeof b === "number" && b > 0 ? a / b : null);
 
 export function empty(from: number, to: number): Frame {
-  return { from, to, x: [], y: Object.fromEntries(columns.map((c) => [c, []])) as unknown as Frame["y"], provisional: null, live: null };
+  return { from, to, x: [], y: Object.fromEntries(columns.map((c) => [c, []])) as unknown as Frame["y"], provisional: null, live: null, alerts: [] };
 }
 
 function put(f: Frame, at: number, p: Point | null): void {

@@ -1,11 +1,12 @@
 // The page: it follows the stream, asks for the rest every few seconds, and shows what
 // the URL says.
 
+import { AlertLog } from "./alerts";
 import { follow, get, Refused, setToken, type Alerts, type Dependency, type Part, type Policy, type Question, type Series, type Sources, type Summary, type Top } from "./api";
 import { Chart, type Spec } from "./chart";
 import { fill, h, say, type Child } from "./dom";
 import { clock, count, rate, share, times } from "./format";
-import { empty, Live, measures, own, stored, window as windowOf, type Frame } from "./frame";
+import { empty, forecast, Live, measures, own, stored, window as windowOf, type Frame } from "./frame";
 import * as tables from "./tables";
 import { budgetWords, judge } from "./verdict";
 import { part, ranges, read, selection, span, streamed, write, type Range, type View } from "./view";
@@ -31,6 +32,7 @@ export class Page {
   private summary: Summary | null = null;
   private coverageFloor: number | null = null; // null: not read yet
   private live: Live | null = null;
+  private alerts = new AlertLog();
   private frame: Frame = empty(0, 1);
   private lostAt: number | null = null;
   private asked = 0; // counts the questions to the API, so that an old answer is dropped
@@ -155,6 +157,7 @@ export class Page {
     this.panels.question.element.hidden = v.question === undefined;
     if (v.dependency !== undefined && this.live?.dependency !== v.dependency) {
       this.live = new Live(v.dependency);
+      this.alerts = new AlertLog();
       this.worst = {};
       fill(this.who);
     }
@@ -250,7 +253,8 @@ export class Page {
     this.trust.className = j.trust.length > 0 ? "warn" : "good";
     say(this.trust, j.trust.length > 0 ? "Mind: " + j.trust.join("; ") + "." : "Of what could be attributed nothing is known to be missing.");
     const tile = (name: string, value: string, more: string): HTMLElement => h("div", {}, h("dt", {}, name), h("dd", {}, h("b", {}, value), h("small", {}, more)));
-    say(budget.note, b ? `Now: ${count(b.spent)} of ${count(b.allowance)} (${b.model}), ${words.state}${words.when && ", " + words.when}.` : "There is no reading yet.");
+    const gone = forecast(d);
+    say(budget.note, b ? `Now: ${count(b.spent)} of ${count(b.allowance)} (${b.model}), ${words.state}${words.when && ", " + words.when}${gone ? ", at " + clock(gone.at * 1000) : ""}.` : "There is no reading yet.");
     fill(this.tiles,
       tile("Load factor", times(w?.load_factor), `${rate(w?.arrivals_per_second)} for ${rate(w?.originals_per_second)} originals`),
       tile("Amplification, final minute", times(closed?.amplification), `of all traffic ${times(closed?.amplification_low)} to ${times(closed?.amplification_high)}; ended ${clock(closed?.to)}`),
@@ -281,8 +285,11 @@ export class Page {
       const first = this.frame.x.find((_, i) => this.frame.y.arrivals[i] !== null);
       this.frame.from = Math.max(from, Math.min((first ?? from) - 5, to - 120));
     }
+    this.frame.alerts = this.alerts.within(this.frame.from, this.frame.to);
+    const d = this.summary?.dependencies.find((d) => d.dependency === this.view.dependency);
+    const ahead = streamed(this.view) && d ? forecast(d) : null;
     const noBudget = streamed(this.view) ? undefined : "Budgets are read live: they stand under Live, of a whole dependency.";
-    this.charts.forEach((c, i) => c.draw(this.frame, (specs[i]!.id === "budget" && noBudget) || why));
+    this.charts.forEach((c, i) => c.draw(this.frame, (specs[i]!.id === "budget" && noBudget) || why, specs[i]!.id === "budget" ? ahead : null));
   }
 
   // What is asked for every few seconds.
@@ -336,7 +343,10 @@ export class Page {
       this.coverageFloor = a.granted.find((g) => g.route === "")?.coverage_floor ?? null;
       tables.policy(p.policy, a, v.dependency!);
     }, fails(p.policy));
-    one<Alerts>("alerts", { dependency: v.dependency }, (a) => tables.alerts(p.alerts, a), fails(p.alerts));
+    one<Alerts>("alerts", { dependency: v.dependency }, (a) => {
+      this.alerts.take(a);
+      tables.alerts(p.alerts, a, this.alerts);
+    }, fails(p.alerts));
     one<Sources>("sources", {}, (a) => tables.sources(p.sources, a), fails(p.sources));
     for (const kind of ["peer", "originator", "route"] as const) {
       one<Top>("top", { ...range, by: kind, sort: v.sort }, (a) => tables.worst(p[kind], kind, a, streamed(v), go), fails(p[kind]));

@@ -2,7 +2,8 @@
 
 import { fill, h, type Child } from "./dom";
 import { clock, count, none, number, rate, seconds, share, times, type Ratio } from "./format";
-import type { Alerts, Policy, Question, Sources, Top, Values } from "./api";
+import { sorted, type AlertLog } from "./alerts";
+import type { Alert, Alerts, Policy, Question, Sources, Top, Values } from "./api";
 import type { View } from "./view";
 
 /** Go leads to another view: by its address, so that it opens in a tab of its own, too. */
@@ -173,11 +174,29 @@ export function policy(p: Panel, a: Policy, dependency: string): void {
   ), ...d.findings.map((f) => h("p", { class: "finding" }, "Finding: " + f.text)));
 }
 
-/** alerts lists what is pending or firing. */
-export function alerts(p: Panel, a: Alerts): void {
-  const words = (x: unknown): string => (typeof x === "object" && x !== null ? Object.values(x).filter((v) => typeof v === "string" || typeof v === "number").join(" · ") : String(x));
-  if (!a.evaluated) p.show("", nothing("Nobody evaluates alerts in this instance: an empty list would say nothing."));
-  else p.show("", a.alerts.length > 0 ? h("ul", {}, ...a.alerts.map((x) => h("li", {}, words(x)))) : nothing("No alert is pending or firing."));
+/** alerts lists what is pending, fires or was resolved lately, and who was told. */
+export function alerts(p: Panel, a: Alerts, log: AlertLog): void {
+  if (!a.evaluated) {
+    p.show("", nothing("Nobody evaluates alerts in this instance: an empty list would say nothing."));
+    return;
+  }
+  const share = a.share ? " Others see the rest of the questions: this is what fires here." : "";
+  p.show(`Marked in the charts since ${clock(log.since === null ? null : log.since * 1000)}, as far as this page knows; ${covered(a.coverage)}.${share}`,
+    a.alerts.length > 0 ? h("ul", { class: "alerts" }, ...sorted(a.alerts).map(alert)) : nothing("No alert is pending or fires."),
+    a.sinks.length > 0 ? table(["told", "taken", "failed", "dropped", "error"], a.sinks.map((s) => [s.sink, count(s.taken), count(s.failed), count(s.dropped), s.error ?? none]), ["error"])
+      : nothing("Nobody is told: there are no alerts.alertmanagers or webhooks."));
+}
+
+/** alert is one of them. Its page is on another host: nothing is loaded of it before a click. */
+function alert(x: Alert): HTMLElement {
+  const level = x.state !== "firing" ? "unknown" : x.labels.severity === "critical" ? "bad" : "warn";
+  const of = Object.entries(x.labels).filter(([k]) => k !== "severity").map(([k, v]) => `${k} ${v}`).join(", ");
+  const times = [`since ${clock(x.since)}`, x.fired_at ? `fired ${clock(x.fired_at)}` : "", x.resolved_at ? `resolved ${clock(x.resolved_at)}` : ""].filter((t) => t !== "").join(", ");
+  const said = x.inhibited ? "nobody is told: a worse one says enough" : x.told ? "told" : "not told yet";
+  const name = URL.canParse(x.runbook_url) && new URL(x.runbook_url).protocol === "https:"
+    ? h("a", { href: x.runbook_url, target: "_blank", rel: "noreferrer", "data-key": `alert:${x.alert}:${of}` }, x.alert) : h("b", {}, x.alert);
+  return h("li", { class: level }, h("strong", {}, `${x.state === "firing" ? "FIRES" : x.state}, ${x.labels.severity ?? "no severity"}: `), name, ` (${of}) `, h("span", {}, x.summary), " ",
+    h("small", {}, `${x.description} ${times}; ${said}.`));
 }
 
 /** sources says how far what is read can be relied upon. */

@@ -5,11 +5,12 @@ import { once } from "node:events";
 import { chromium } from "playwright-core";
 import assert from "node:assert/strict";
 
-const binary = new URL("../../../bin/auditor", import.meta.url).pathname;
+/** program is the auditor that make builds. */
+export const program = new URL("../../../bin/auditor", import.meta.url).pathname;
 
 /** auditor starts the program, and waits until it says where it serves. */
 export async function auditor(args, serves) {
-  const child = spawn(binary, args, { stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(program, args, { stdio: ["ignore", "pipe", "pipe"] });
   let said = "";
   const url = await new Promise((found, failed) => {
     const look = (text) => {

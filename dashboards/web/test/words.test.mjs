@@ -9,7 +9,8 @@ async function load(name) {
   return import("data:text/javascript;base64," + Buffer.from(out.outputFiles[0].contents).toString("base64"));
 }
 
-const { stored, Live } = await load("frame");
+const { stored, Live, forecast } = await load("frame");
+const { AlertLog, firing } = await load("alerts");
 const { judge } = await load("verdict");
 const view = await load("view");
 const format = await load("format");
@@ -112,6 +113,48 @@ describe("the verdict", () => {
       assert.equal(v.trust.length, 1);
       assert.match(v.trust[0], want);
     }
+  });
+});
+
+describe("the forecast", () => {
+  const of = (budget, window = {}) => forecast(summary(100, 20, 1, { budgets: [{ route: "", ...budget }], window }).dependencies[0]);
+  it("is of a budget that rises and is not spent, and of no other", () => {
+    assert.deepEqual(of({ consumed: 0.5, exhausts_in_seconds: 20 }), { from: seconds(100), value: 0.5, at: seconds(120) });
+    assert.deepEqual(of({ consumed: 0, exhausts_in_seconds: 0.5 }), { from: seconds(100), value: 0, at: seconds(100) + 0.5 });
+    for (const b of [{ consumed: 0.5, exhausts_in_seconds: null }, { consumed: 1, exhausts_in_seconds: 0 }, { consumed: null, exhausts_in_seconds: 5 }, { consumed: "unbounded", exhausts_in_seconds: 5 }]) assert.equal(of(b), null, JSON.stringify(b));
+    assert.equal(of({ consumed: 0.5, exhausts_in_seconds: 20 }, { to: null }), null);
+    assert.equal(of({ route: "GET /a", consumed: 0.5, exhausts_in_seconds: 20 }), null, "a route's budget is not the dependency's");
+  });
+});
+
+describe("alerts over time", () => {
+  const alert = (alert, since, fired, resolved, more = {}) => ({ alert, labels: { dependency: "seats", severity: "critical" }, state: "firing", since: at(since), fired_at: fired === null ? null : at(fired), resolved_at: resolved === null ? null : at(resolved), ...more });
+  const take = (log, now, ...alerts) => log.take({ at: at(now), evaluated: true, alerts });
+  const named = (log, from, to) => log.within(seconds(from), seconds(to)).map((x) => [x.name, x.since - seconds(0), x.fired && x.fired - seconds(0), x.ended && x.ended - seconds(0)]);
+
+  it("are kept after the daemon tells of them no more", () => {
+    const log = new AlertLog();
+    take(log, 100, alert("A", 50, null, null));
+    assert.deepEqual(named(log, 0, 200), [["A", 50, null, null]]);
+    assert.equal(firing(log.within(seconds(0), seconds(200)), seconds(90)), "", "what is pending does not fire");
+    take(log, 110, alert("A", 50, 105, null), alert("B", 60, null, null));
+    take(log, 150, alert("A", 50, 105, 140));
+    assert.deepEqual(named(log, 0, 200), [["A", 50, 105, 140]], "B never fired, and is over");
+    take(log, 1000);
+    take(log, 1010, alert("A", 1005, 1008, null, { labels: { severity: "critical", dependency: "seats" } }));
+    assert.deepEqual(named(log, 0, 2000), [["A", 50, 105, 140], ["A", 1005, 1008, null]]);
+    assert.deepEqual(named(log, 200, 900), []);
+    assert.deepEqual([104, 105, 139, 140, 1009].map((s) => firing(log.within(seconds(0), seconds(2000)), seconds(s))), ["", " · A fires", " · A fires", "", " · A fires"]);
+    take(log, 140 + 3601, alert("A", 1005, 1008, null));
+    assert.deepEqual(named(log, 0, 5000), [["A", 1005, 1008, null]], "an hour is kept");
+  });
+
+  it("are not known where nobody evaluates any", () => {
+    const log = new AlertLog();
+    log.take({ at: at(100), evaluated: false, alerts: [] });
+    assert.equal(log.since, null);
+    take(log, 400);
+    assert.equal(log.since, seconds(100), "what was resolved in the last five minutes would be there");
   });
 });
 
