@@ -202,10 +202,10 @@ export class Chart {
     const { ctx, bbox } = u, ratio = devicePixelRatio, right = bbox.left + bbox.width;
     const place = (at: number): number => Math.min(Math.max(u.valToPos(at, "x", true), bbox.left), right);
     this.frame?.alerts.forEach((a, i) => {
-      const y = bbox.top + (3 + 6 * (i % 6)) * ratio, end = place(a.ended ?? this.frame!.to);
+      const y = bbox.top + (2 + 4 * (i % 6)) * ratio, end = place(a.ended ?? this.frame!.to);
       ctx.strokeStyle = colour(a.critical ? "--bad" : "--warn");
       const strip = (from: number, to: number, dash: number[]): void => {
-        ctx.lineWidth = 4 * ratio;
+        ctx.lineWidth = 2.5 * ratio;
         ctx.setLineDash(dash);
         line(ctx, from, y, to, y);
       };
