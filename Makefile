@@ -12,7 +12,7 @@ DEMO    ?=
 RACE    := $(shell command -v $${CC:-cc} >/dev/null 2>&1 && echo -race)
 
 .DEFAULT_GOAL := help
-.PHONY: help build page demo samples test lint fuzz bench bench-replay bench-kafka pgo record test-page screenshots test-recorded test-rig test-kafka clean
+.PHONY: help build page demo samples test lint fuzz bench bench-replay bench-kafka bench-clickhouse pgo record test-page screenshots test-recorded test-rig test-kafka clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -89,6 +89,10 @@ bench: ## run the benchmarks ten times; compare two such files with benchstat
 
 bench-kafka: ## measure what the daemon costs per record from Kafka
 	bash bench/kafka.sh
+
+bench-clickhouse: ## measure writes, queries and sizes of a ClickHouse store, with its engine in the process
+	$(GO) test -run '^$$' -bench ClickHouse -benchtime 10x -timeout 60m ./store
+	$(GO) test -run '^$$' -bench ClickHouseStorage -benchtime 1x -timeout 30m ./cmd/auditor
 
 bench-replay: ## measure the throughput of a replay beside DuckDB and a bare scan
 	bash bench/replay.sh

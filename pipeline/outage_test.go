@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -61,6 +62,70 @@ func TestWhileTheStoreIsAway(t *testing.T) {
 			t.Errorf("the store is back, and its error is %v", p.StoreErr)
 		}
 		f.kill()
+	})
+}
+
+// The store is away for ten minutes while records come. The windows end later each
+// minute and have arrivals, and no position moves; when it is back everything lands, as
+// if it had never been away.
+func TestTenMinutesWithoutTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const minutes = 10
+		run := func(without bool) string {
+			logs, end := deal(rand.New(rand.NewPCG(5, 43)), storm(300), 2)
+			gone := new(atomic.Bool)
+			f := &fleet{t: t, logs: logs, committed: make([]ingest.Position, len(logs)), store: newRowStore()}
+			f.store.fail = func() (bool, bool) { return gone.Load(), false }
+			f.cfg = liveConfig(t, f.store)
+			f.cfg.offsetBlock = 4
+			f.start()
+			time.Sleep(3 * time.Second)
+			gone.Store(without)
+			before, to := slices.Clone(f.committed), int64(0)
+			for minute := range minutes {
+				for i := range f.logs {
+					n := len(f.logs[i].lines)
+					f.feed(i, n*(minute+1)/(minutes+1)-n*minute/(minutes+1))
+				}
+				time.Sleep(time.Minute)
+				f.commit()
+				if !without {
+					continue
+				}
+				if !slices.Equal(f.committed, before) {
+					t.Errorf("minute %d: positions moved to %v though nothing was stored", minute, f.committed)
+				}
+				p := f.live.Picture()
+				if len(p.Dependencies) == 0 {
+					t.Fatalf("minute %d: nothing is live", minute)
+				}
+				w := p.Dependencies[0].Windows[len(p.Dependencies[0].Windows)-1]
+				if w.To <= to || w.Total.Arrivals == 0 {
+					t.Errorf("minute %d: a window up to %d, after %d, has %d arrivals", minute, w.To, to, w.Total.Arrivals)
+				}
+				to = w.To
+				if minute > 3 && p.StoreErr == nil { // seconds are over by then
+					t.Errorf("minute %d: the store has no error", minute)
+				}
+			}
+			gone.Store(false)
+			for i := range f.logs {
+				f.feed(i, len(f.logs[i].lines))
+			}
+			time.Sleep(time.Minute)
+			f.commit()
+			if p := f.live.Picture(); p.StoreErr != nil || slices.Equal(f.committed, before) {
+				t.Errorf("the store is back, its error is %v, positions are %v", p.StoreErr, f.committed)
+			}
+			out := f.store.contents(end)
+			f.kill()
+			return out
+		}
+		want := run(false)
+		if strings.Count(want, "\n") < 300 {
+			t.Fatalf("there are few rows:\n%s", want)
+		}
+		same(t, "rows", run(true), want)
 	})
 }
 

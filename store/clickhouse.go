@@ -71,6 +71,7 @@ type scopeTurn struct {
 	kept    *state
 	claim   int64     // under which that is so
 	read    time.Time // when it was last read from the database
+	held    time.Time // when the claim was last seen to hold
 	expired int64     // how often the process had told by then what has expired
 }
 

@@ -140,11 +140,16 @@ func (c *clickhouse) know(ctx context.Context, kinds, where string) (*known, err
 	return k, err
 }
 
-// keepFor is for how long a process goes by what it knows of a scope that it holds,
-// without reading it again. Only who holds the claim changes a scope's state, but for
-// what has expired, of which whoever expires it tells: so this is far less than
-// deleteAfter, until when what has expired is still there.
-const keepFor = time.Minute
+// How long a process goes by what it knows of a scope that it holds. Only who holds the
+// claim changes a scope's state, but for what has expired.
+const (
+	// keepFor is until it is read again, for what has expired: far less than deleteAfter,
+	// until when that is still there.
+	keepFor = time.Minute
+	// holdFor is how long after the claim was seen to hold: writes come each second, and
+	// who was held up for longer may have lost it.
+	holdFor = 3 * time.Second
+)
 
 // stateOf is what is known of a scope, and the number of the claim under which it may be
 // changed. It is what this process knows since it last wrote, or read anew. If it is
@@ -152,7 +157,7 @@ const keepFor = time.Minute
 // for is not acknowledged.
 func (c *clickhouse) stateOf(ctx context.Context, x *scopeTurn, scope string) (s *state, number int64, err error) {
 	expired := c.expired.Load()
-	if x.kept != nil && x.expired == expired && time.Since(x.read) < keepFor {
+	if x.kept != nil && x.expired == expired && time.Since(x.read) < keepFor && time.Since(x.held) < holdFor {
 		return x.kept, x.claim, nil
 	}
 	x.read, x.expired = time.Now(), expired

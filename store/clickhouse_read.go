@@ -68,13 +68,13 @@ func (c *clickhouse) rowsFrom(ctx context.Context, level int, q Query, minutes i
 			st := k.state(of.scope)
 			s.family, s.scope, s.name, at.late, v.counts = Family(family), of.scope, of.name, of.late, []byte(of.text)
 			if kind(of.kind) != levelKind(level) { // a minute
-				if from, to := pendingOf(of.scope); at.at >= from && at.at < to {
+				if from, to := pendingOf(of.scope); at.at >= from && at.at < to && !st.dead(level-1, at.at, v.rules) {
 					names[at.series] = s
 					return hours.add(at, &v)
 				}
 				return nil
 			}
-			if at.at < st.gone[level] || level == 0 && st.dead(at.at, v.rules) {
+			if at.at < st.gone[level] || st.dead(level, at.at, v.rules) {
 				return nil
 			}
 			if from, to := pendingOf(of.scope); level == hourLevel && at.at >= from && at.at < to {

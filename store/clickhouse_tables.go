@@ -101,11 +101,12 @@ func (t *clickhouseTables) learn(id int64, s series) error {
 	return nil
 }
 
-// dead says that a row is of rules that higher ones have replaced. What comes from a
-// process that did not know of these may be in the database all the same.
-func (s *state) dead(at int64, rules uint32) bool {
+// dead says that a row of a level is of rules that higher ones have replaced in all that
+// it is of. What comes from a process that did not know of these may be in the database
+// all the same.
+func (s *state) dead(level int, at int64, rules uint32) bool {
 	for _, e := range s.eras {
-		if e.rules > rules && e.covers(at) {
+		if e.rules > rules && e.covers(at) && e.covers(at+resolutions[level]-1) {
 			return true
 		}
 	}
@@ -130,7 +131,7 @@ func (t *clickhouseTables) load(level int, from, to int64, where, also string, c
 		"PREWHERE kind = '%s' AND at >= %d AND at < %d AND scope = %s AND %s WHERE %s ORDER BY series, late >= 0, at",
 		column, kindNames[level], from, to, literal(t.w.Scope), where, also),
 		[]any{&k.at, &k.series, &k.late, &family, &s.dependency, &s.route, &s.name, &s.wide, &v.rules, &v.version, &v.open, &claim, &text}, func() error {
-			if level == 0 && t.known.dead(k.at, v.rules) {
+			if t.known.dead(level, k.at, v.rules) {
 				return nil
 			}
 			s.family = Family(family)

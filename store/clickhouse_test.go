@@ -531,6 +531,38 @@ func TestClickHouseOwnerThatDiesWhileItWrites(t *testing.T) {
 	same(t, "when less came", a, want)
 }
 
+// What a process that does not know of newer rules yet makes of its rows, where those
+// have closed all of it, nobody sees, and nothing is made of it.
+func TestClickHouseRollUpsOfOlderRules(t *testing.T) {
+	server := clickhousetest.Start(t)
+	s, want := openClickHouse(t, server), store.NewMemory()
+	write := func(w *store.Write) {
+		t.Helper()
+		for i := range w.Rows {
+			w.Rows[i].Rules = w.Rules
+		}
+		if err := errors.Join(s.Write(t.Context(), w), want.Write(t.Context(), w)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(&store.Write{Scope: "s", Rules: 1, Rows: []store.Row{tick(benchBase+1, "a"), tick(benchBase+65, "a")}, Closed: benchBase + 66})
+	write(&store.Write{Scope: "s", Rules: 2, Rows: []store.Row{tick(benchBase+75, "a"), tick(benchBase+130, "a")}, Closed: benchBase + 70})
+	write(&store.Write{Scope: "s", Rules: 2, Closed: benchBase + 200})
+	same(t, "before", s, want)
+	ghosts := func(kind string) {
+		server.ExecIn(t, server.Database, fmt.Sprintf("INSERT INTO facts SELECT * REPLACE ('ghost' AS name, 1 AS rules, 4711 AS series) FROM facts FINAL WHERE kind = '%s' AND at >= %d", kind, benchBase+70))
+	}
+	ghosts("tick")
+	ghosts("ten_seconds")
+	ghosts("minute")
+	if n := server.Query(t, "SELECT count() FROM facts FINAL WHERE name = 'ghost'")[0]; n != "5" { // two seconds, two of ten, and the minute that is newer rules' alone
+		t.Fatalf("there are %s rows of older rules", n)
+	}
+	same(t, "beside rows of older rules", s, want)
+	write(&store.Write{Scope: "s", Rules: 2, Closed: benchBase + 7200})
+	same(t, "when hours are made", s, want)
+}
+
 // The worst questions are right where more are equal than are asked for, and where the
 // parts of one that it had before are not merged yet.
 func TestClickHouseWorstQuestionsAmongEquals(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // writeTries is how often a write is made that another process comes before.
@@ -65,13 +66,14 @@ func (c *clickhouse) writeOnce(ctx context.Context, x *scopeTurn, w *Write) erro
 			return err
 		}
 	}
+	held := time.Now()
 	if err := c.holds(ctx, w.Scope, claim); err != nil {
 		return err
 	}
 	if err := c.compareAgain(ctx, t); err != nil {
 		return err
 	}
-	x.kept, x.claim = t.known, claim
+	x.kept, x.claim, x.held = t.known, claim, held
 	if t.states != nil {
 		x.kept = t.states
 	}

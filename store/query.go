@@ -35,6 +35,7 @@ type found struct {
 	closed func(scope string) int64
 	last   key
 	rows   []Row
+	series []int64 // of each row
 }
 
 // add takes one row at rest. In roll-ups what was on time and what was late of one
@@ -57,7 +58,7 @@ func (f *found) add(k key, s *series, v *value) error {
 	if len(f.rows) >= f.q.Limit {
 		return fmt.Errorf("%w: at most %d", ErrTooMany, f.q.Limit)
 	}
-	f.last = k
+	f.last, f.series = k, append(f.series, k.series)
 	f.rows = append(f.rows, Row{
 		Family: s.family, At: k.at, Scope: s.scope, LateBlock: k.late, Dependency: s.dependency, Route: s.route, Name: s.name,
 		Wide: s.wide, Rules: v.rules, Version: v.version, Open: v.open && k.at >= f.closed(s.scope), Counts: c,
@@ -92,13 +93,44 @@ func compareKeys(a, b key) int {
 	return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.series, b.series), cmp.Compare(a.late, b.late))
 }
 
-// sorted returns the rows in the order that Store.Rows promises.
+// sorted returns the rows in the order that Store.Rows promises. Names are compared
+// once for each series, and not for each row.
 func (f *found) sorted() []Row {
-	slices.SortFunc(f.rows, func(a, b Row) int {
-		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Dependency, b.Dependency), cmp.Compare(a.Route, b.Route),
-			cmp.Compare(a.Name, b.Name), compareBool(a.Wide, b.Wide), cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.LateBlock, b.LateBlock))
+	of := map[int64]*Row{}
+	for i, id := range f.series {
+		of[id] = &f.rows[i]
+	}
+	ids := slices.SortedFunc(maps.Keys(of), func(x, y int64) int {
+		a, b := of[x], of[y]
+		return cmp.Or(cmp.Compare(a.Dependency, b.Dependency), cmp.Compare(a.Route, b.Route), cmp.Compare(a.Name, b.Name),
+			compareBool(a.Wide, b.Wide), cmp.Compare(a.Scope, b.Scope))
 	})
-	return f.rows
+	rank := map[int64]int{}
+	for i, id := range ids {
+		rank[id] = i
+	}
+	type place struct {
+		at, late int64
+		rank, i  int
+	}
+	order := make([]place, len(f.rows))
+	for i := range f.rows {
+		order[i] = place{f.rows[i].At, f.rows[i].LateBlock, rank[f.series[i]], i}
+	}
+	slices.SortFunc(order, func(a, b place) int {
+		switch {
+		case a.at != b.at:
+			return cmp.Compare(a.at, b.at)
+		case a.rank != b.rank:
+			return cmp.Compare(a.rank, b.rank)
+		}
+		return cmp.Compare(a.late, b.late)
+	})
+	out := make([]Row, len(order))
+	for i, p := range order {
+		out[i] = f.rows[p.i]
+	}
+	return out
 }
 
 func compareBool(a, b bool) int {

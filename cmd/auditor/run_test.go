@@ -17,19 +17,19 @@ import (
 
 // running is a daemon of a test.
 type running struct {
-	t    *testing.T
+	t    testing.TB
 	d    *daemon
 	stop func()
 }
 
 // startDaemon runs a daemon of a configuration until stop is called.
-func startDaemon(t *testing.T, config string, with ...func(*daemon)) *running {
+func startDaemon(t testing.TB, config string, with ...func(*daemon)) *running {
 	t.Helper()
 	return startDaemonAt(t, config, time.Now, with...)
 }
 
 // startDaemonAt does so with another clock on the wall.
-func startDaemonAt(t *testing.T, config string, now func() time.Time, with ...func(*daemon)) *running {
+func startDaemonAt(t testing.TB, config string, now func() time.Time, with ...func(*daemon)) *running {
 	t.Helper()
 	p := &program{stdout: io.Discard, stderr: io.Discard, now: now, getenv: os.LookupEnv}
 	read := func() (*loaded, error) { return load(p, config, true) }
@@ -84,7 +84,7 @@ func (r *running) get(path string) (answer map[string]any) {
 }
 
 // until polls until something holds.
-func until(t *testing.T, what string, holds func() bool) {
+func until(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if holds() {

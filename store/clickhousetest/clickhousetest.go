@@ -37,6 +37,7 @@ type Server struct {
 
 	engine *engine
 	http   *httptest.Server
+	own    own
 
 	mu       sync.Mutex
 	password string

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"github.com/ebitengine/purego"
@@ -177,6 +178,16 @@ func (e *engine) insert(text string, data []byte) error {
 	}
 	_, err := e.query(into+" FROM INFILE "+quoted(path, '\'')+suffix, "Native")
 	return errors.Join(err, os.Remove(path))
+}
+
+// threadTime is the processor time of the calling thread.
+func threadTime() time.Duration {
+	const thread = 1 // RUSAGE_THREAD
+	var u syscall.Rusage
+	if err := syscall.Getrusage(thread, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // lock waits for the lock on a file, and returns the way to let go of it.

@@ -2,7 +2,10 @@
 
 package clickhousetest
 
-import "errors"
+import (
+	"errors"
+	"time"
+)
 
 type engine struct{}
 
@@ -15,3 +18,5 @@ func (*engine) close() error { return nil }
 func (*engine) run(session, string, []byte, string) ([]byte, error) { return nil, nil }
 
 func lock(string) (func(), error) { return nil, errors.ErrUnsupported }
+
+func threadTime() time.Duration { return 0 }

@@ -47,7 +47,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "Ok.\n")
 		return
 	}
+	work := s.begin()
 	q, err := read(r)
+	work.end()
 	if err != nil {
 		refuse(w, err)
 		return
@@ -67,6 +69,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		fail(w, f)
 		return
 	}
+	work = s.begin()
+	defer work.end()
 	if err == nil {
 		out, err = q.answer(out)
 	}
