@@ -68,6 +68,11 @@ type Block struct {
 	// Refs locate the lines of Data one by one when they are not simply those at
 	// Offset, because parts of split lines were joined.
 	Refs []Ref
+	// Declares says that the source looks for lines that say what the lines behind them
+	// hold, and Declared is the last of those in front of the block, without what it
+	// begins with; empty if there is none. See FollowConfig.Declares.
+	Declares bool
+	Declared string
 
 	pages []byte // see File.Map
 }

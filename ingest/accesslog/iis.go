@@ -217,19 +217,29 @@ func (p *Parser) useIIS(text string) {
 	c.iisColumns, p.columns = columns, columns.columns
 }
 
+// Declares is how the lines of a format begin that say what the lines behind them hold;
+// empty for a format without.
+func Declares(format string) string {
+	if format == "iis" {
+		return iisFields
+	}
+	return ""
+}
+
+const iisFields = "#Fields:"
+
 // Declared is the pattern that holds behind a block of lines of a format, where before
 // held in front of it: that of the last line that declares one.
 func Declared(format string, block []byte, before string) string {
 	if format != "iis" {
 		return before
 	}
-	const fields = "#Fields:"
-	at := bytes.LastIndex(block, []byte("\n"+fields)) + 1
-	if at == 0 && !bytes.HasPrefix(block, []byte(fields)) {
+	at := bytes.LastIndex(block, []byte("\n"+iisFields)) + 1
+	if at == 0 && !bytes.HasPrefix(block, []byte(iisFields)) {
 		return before
 	}
 	line, _, _ := bytes.Cut(block[at:], []byte("\n"))
-	return string(bytes.TrimSpace(line[len(fields):]))
+	return string(bytes.TrimSpace(line[len(iisFields):]))
 }
 
 // sameFields says that a #Fields line names the columns that are known.
