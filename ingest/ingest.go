@@ -33,7 +33,7 @@
 //
 // It needs brokers of Kafka 1.0 or later, and logs in the format of 0.11 or later.
 //
-// # Files, HTTP and syslog
+// # Files, HTTP, syslog and Envoy
 //
 // These sources go on for ever and hand batches to a Handler, each partition apart:
 // what a session refuses starts that partition anew, after a pause that grows.
@@ -57,7 +57,8 @@
 // UDP, without the headers that syslog put before them: one message is one line. By TCP
 // nothing that was read is dropped: while the spool is full senders are held back. By
 // UDP what finds no room is dropped, and counted. A message that came cut is not handed
-// out.
+// out. ALS takes Envoy's access log the same way, as a gRPC service whose streams are held
+// back.
 package ingest
 
 // Block is a run of whole lines of one partition.
