@@ -20,6 +20,9 @@ type FollowConfig struct {
 	Paths []string
 	// Positions keeps how far each path was read; needed.
 	Positions Positions
+	// Declares is how a line begins that says what the lines behind it hold. Unless it
+	// is empty each batch bears what was declared before it in its file. Default: empty.
+	Declares string
 	// Logger is told what happens to files, never what stands in them. Default: nobody.
 	Logger *slog.Logger
 	// Poll is how often files are looked at. Default 200 ms.
@@ -224,6 +227,7 @@ func (f *Follow) skip(p, why string) {
 
 func (f *Follow) start(p string, literal bool) *following {
 	t := newTail(p, f.cfg.Paths, f.cfg.Positions, f.cfg.Logger, f.tuning)
+	t.declares = f.cfg.Declares
 	fd := newFeed(Partition{Source: f.cfg.Source, Name: t.name}, t, f.cfg.Logger, f.cfg.CloseTimeout)
 	fo := &following{tail: t, feed: fd, literal: literal, ended: make(chan struct{})}
 	f.tails[p] = fo

@@ -38,6 +38,9 @@ type followed struct {
 	final   bool        // nothing more will be written: an unfinished line is handed out
 	refused bool        // it is compressed
 	lost    bool        // it was cut to zero, and no copy was found
+
+	declared   string // what was declared last before byte declaredAt
+	declaredAt int64
 }
 
 // openFollowed opens a regular file.

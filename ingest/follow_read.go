@@ -33,6 +33,14 @@ func (t *tail) read(r *stretch) (*Batch, error) {
 		return nil, err
 	}
 	pos := r.from + t.offset - r.base
+	declared := ""
+	if t.declares != "" {
+		if declared, err = g.declaredBefore(pos, t.declares, t.tuning.chunk); err != nil {
+			t.pool.Put(l)
+			return nil, err
+		}
+		g.declared, g.declaredAt = lastDeclared(data, t.declares, declared), pos+int64(len(data))
+	}
 	g.learn(pos, data)
 	g.read = max(g.read, pos+int64(len(data)))
 	g.size = max(g.size, g.read)
@@ -52,8 +60,49 @@ func (t *tail) read(r *stretch) (*Batch, error) {
 		Next:  t.offset + int64(len(data)), Gap: t.gap,
 		Done: func() { t.giveBack(l) },
 	}
+	l.batch.Declares, l.batch.Declared = t.declares != "", declared
 	t.offset, t.gap = l.batch.Next, 0
 	return &l.batch, nil
+}
+
+// declaredBefore is what the last line before byte pos that begins with prefix says. Where
+// that was not read just before, the file is read again from its beginning.
+func (g *followed) declaredBefore(pos int64, prefix string, chunk int) (string, error) {
+	if g.declaredAt == pos {
+		return g.declared, nil
+	}
+	found, buf, kept, within := "", make([]byte, max(chunk, 1<<10)), 0, false
+	for at := int64(0); at < pos; {
+		n, err := g.readAt(buf[kept:min(int64(len(buf)), int64(kept)+pos-at)], at)
+		if err != nil {
+			return "", err
+		}
+		if n == 0 {
+			break // it was cut
+		}
+		at += int64(n)
+		whole := bytes.LastIndexByte(buf[:kept+n], '\n') + 1
+		lines := buf[:whole]
+		if within {
+			lines = lines[bytes.IndexByte(lines, '\n')+1:]
+		}
+		found = lastDeclared(lines, prefix, found)
+		if kept, within = copy(buf, buf[whole:kept+n]), within && whole == 0; kept == len(buf) {
+			kept, within = 0, true // of a line that is longer than any that declares
+		}
+	}
+	return found, nil
+}
+
+// lastDeclared is what the last of the lines that begins with prefix says, and before if
+// none does.
+func lastDeclared(lines []byte, prefix, before string) string {
+	at := bytes.LastIndex(lines, []byte("\n"+prefix)) + 1
+	if at == 0 && !bytes.HasPrefix(lines, []byte(prefix)) {
+		return before
+	}
+	line, _, _ := bytes.Cut(lines[at:], []byte("\n"))
+	return string(bytes.TrimSpace(line[len(prefix):]))
 }
 
 // giveBack keeps memory for the next batch, but not that of one huge line.

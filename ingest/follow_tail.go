@@ -16,6 +16,7 @@ type tail struct {
 	path      string
 	name      string // of the partition
 	patterns  []string
+	declares  string
 	positions Positions
 	log       *slog.Logger
 	tuning    tuning

@@ -33,7 +33,7 @@
 //
 // It needs brokers of Kafka 1.0 or later, and logs in the format of 0.11 or later.
 //
-// # Files, HTTP and syslog
+// # Files, HTTP, syslog and Envoy
 //
 // These sources go on for ever and hand batches to a Handler, each partition apart:
 // what a session refuses starts that partition anew, after a pause that grows.
@@ -57,7 +57,8 @@
 // UDP, without the headers that syslog put before them: one message is one line. By TCP
 // nothing that was read is dropped: while the spool is full senders are held back. By
 // UDP what finds no room is dropped, and counted. A message that came cut is not handed
-// out.
+// out. ALS takes Envoy's access log the same way, as a gRPC service whose streams are held
+// back.
 package ingest
 
 // Block is a run of whole lines of one partition.
@@ -68,6 +69,11 @@ type Block struct {
 	// Refs locate the lines of Data one by one when they are not simply those at
 	// Offset, because parts of split lines were joined.
 	Refs []Ref
+	// Declares says that the source looks for lines that say what the lines behind them
+	// hold, and Declared is the last of those in front of the block, without what it
+	// begins with; empty if there is none. See FollowConfig.Declares.
+	Declares bool
+	Declared string
 
 	pages []byte // see File.Map
 }

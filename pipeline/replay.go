@@ -80,6 +80,7 @@ type partition struct {
 	source  int
 	format  string
 	pattern string  // of the format, where the file declares one
+	holds   string  // the pattern that the lines before the next block declare
 	joined  *joined // set when its lines may be split
 
 	number int
@@ -97,7 +98,8 @@ type partition struct {
 type task struct {
 	part  *partition
 	block ingest.Block
-	last  bool // the partition ends here; there is no block
+	holds string // what was declared before the block
+	last  bool   // the partition ends here; there is no block
 	done  chan *batch
 }
 
@@ -272,6 +274,7 @@ func (p *partition) nextStamp(latest int64) int64 {
 	if err != nil {
 		return math.MinInt64 // the next read says what is wrong
 	}
+	p.peek.Declare(p.holds)
 	var e accesslog.Entry
 	var joiner accesslog.Joiner // in mid-file a part may be missing: then the next record stands in
 	for len(sample) > 0 {
@@ -343,6 +346,7 @@ func (r *replayer) decode(t *task, d *decoder) {
 		t.block.Free()
 		t.done <- b
 	}()
+	d.parsers[t.part.number].Declare(t.holds)
 	b = d.decode(t.part.number, t.block)
 }
 
@@ -366,7 +370,7 @@ func (r *replayer) next(ctx context.Context, order chan<- *task, d *decoder) *ta
 		t := &task{part: p, done: make(chan *batch, 1)}
 		var err error
 		block, mapped := ingest.Block{}, false
-		if p.joined == nil {
+		if p.joined == nil && p.format != "iis" { // of which every line is looked at here
 			block, mapped = p.Map(r.cfg.block)
 		}
 		if !mapped {
@@ -385,6 +389,7 @@ func (r *replayer) next(ctx context.Context, order chan<- *task, d *decoder) *ta
 				d.block = block.Data
 			}
 			t.block = p.joined.join(block)
+			t.holds, p.holds = p.holds, accesslog.Declared(p.format, t.block.Data, p.holds)
 			if len(r.unread) > 1 {
 				p.next = p.nextStamp(r.shared.latest)
 			}

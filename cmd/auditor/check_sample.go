@@ -65,6 +65,7 @@ func (c *checker) sample(s *config.Source, at, name string, parser accesslog.Con
 		c.refuse("%s.%s: %v", at, wrongIn(parser), err)
 		return false
 	}
+	p.Declare("")
 	n := c.count(p, head)
 	views, _ := accesslog.Shows(parser.Format)
 	c.remark("%s reads %s as %s: of the first %d records %d hold a key and %d can be attributed, %d would show a departure, %d have an attempt number%s",

@@ -211,8 +211,11 @@ func (x *explainer) begin(name string, sample []byte) error {
 	if x.joiner = new(accesslog.Joiner); !x.joiner.Needed(sample) {
 		x.joiner = nil
 	}
-	x.parser, err = accesslog.New(c)
-	return err
+	if x.parser, err = accesslog.New(c); err != nil {
+		return err
+	}
+	x.parser.Declare("")
+	return nil
 }
 
 // source is the configured one as which a file is read: that whose paths it

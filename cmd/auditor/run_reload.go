@@ -16,6 +16,7 @@ import (
 	"github.com/targetside/auditor/api"
 	"github.com/targetside/auditor/config"
 	"github.com/targetside/auditor/ingest"
+	"github.com/targetside/auditor/ingest/accesslog"
 )
 
 // The configuration is read anew whole, and comes into force whole or not at all.
@@ -106,7 +107,7 @@ type identity struct {
 func (l *loaded) identity(i int) identity {
 	s := l.Sources[i]
 	form := ""
-	if strings.HasPrefix(s.Format, "otlp-") {
+	if strings.HasPrefix(s.Format, "otlp-") || accesslog.Declares(s.Format) != "" {
 		form = s.Format
 	}
 	out := identity{config.Source{Kafka: s.Kafka, File: s.File, HTTP: s.HTTP, Syslog: s.Syslog, ALS: s.ALS, DeadLetter: s.DeadLetter}, form, map[string][sha256.Size]byte{}}

@@ -18,6 +18,7 @@ import (
 	"github.com/targetside/auditor/config"
 	"github.com/targetside/auditor/dashboards"
 	"github.com/targetside/auditor/ingest"
+	"github.com/targetside/auditor/ingest/accesslog"
 	"github.com/targetside/auditor/pipeline"
 )
 
@@ -64,7 +65,7 @@ func openSource(i int, s *config.Source, positions ingest.Positions, log *slog.L
 		if !s.File.Follow {
 			return nil, nil, fmt.Errorf("sources[%d].file.follow is false: auditor replay reads files that are complete, auditor run follows them", i)
 		}
-		r, err = ingest.NewFollow(ingest.FollowConfig{Source: i, Paths: s.File.Paths, Positions: positions, Logger: log})
+		r, err = ingest.NewFollow(ingest.FollowConfig{Source: i, Paths: s.File.Paths, Positions: positions, Declares: accesslog.Declares(s.Format), Logger: log})
 	default:
 		r, err = openListening(i, s, log)
 		return r, nil, err

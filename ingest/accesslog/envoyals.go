@@ -88,7 +88,7 @@ func (o *otlpState) decode(text []byte) bool {
 	if cap(o.copied) < n {
 		o.copied = make([]byte, 0, n+n/4)
 	}
-	n, err := base64.StdEncoding.Decode(o.copied[:n], text)
+	n, err := decodeBase64(o.copied[:n], text)
 	o.copied = o.copied[:max(n, 0)]
 	return err == nil
 }

@@ -13,19 +13,31 @@ import (
 // the end, in whole seconds of UTC whatever the machine's zone, and time-taken
 // the milliseconds until then.
 //
-// A parser keeps nothing from one line to the next, so a #Fields line within a log
-// changes nothing (HeadPattern finds the one that a file begins with): one that
-// says the same is passed over, as are the other lines that begin with "#", and one
-// that says otherwise is refused, as are the records after it, where their columns
-// do not fit.
+// The columns may change within a file, and what a record says then depends on a line
+// before it. Whoever reads a file in order calls Declare before each block of lines: from
+// there on a #Fields line holds for the records after it, which are refused where it
+// cannot be used. Without Declare a parser keeps nothing from one line to the next: a
+// #Fields line that says the same is passed over, as are the other lines that begin with
+// "#", and one that says otherwise is refused, as are the records after it, where their
+// columns do not fit.
 func (p *Parser) tokenizeIIS(line []byte) error {
+	c := &p.iis
 	if line[0] == '#' {
-		if rest, ok := bytes.CutPrefix(line, []byte("#Fields:")); ok && !p.sameFields(rest) {
+		rest, ok := bytes.CutPrefix(line, []byte("#Fields:"))
+		switch {
+		case !ok:
+		case c.follows:
+			if p.useIIS(string(rest)); c.names == nil {
+				return RejectSyntax
+			}
+		case !p.sameFields(rest):
 			return RejectSyntax
 		}
 		return RejectOther
 	}
-	c := &p.iis
+	if c.names == nil {
+		return RejectSyntax // nobody knows what its columns are
+	}
 	rest, more := line, true
 	var date, clock, stem, query, substatus []byte
 	for i, name := range c.names {
@@ -80,9 +92,17 @@ func (p *Parser) tokenizeIIS(line []byte) error {
 }
 
 type iisState struct {
-	names       []string
+	iisColumns
+	follows     bool                  // #Fields lines hold
+	known       map[string]iisColumns // by what such a line says
 	stamp, path *member
 	substatus   []byte
+}
+
+// iisColumns are the columns of a log, in order; without names they are not known.
+type iisColumns struct {
+	names   []string
+	columns []*member
 }
 
 const iisDefault = "date time s-ip cs-method cs-uri-stem cs-uri-query s-port cs-username c-ip cs(User-Agent) cs(Referer) sc-status sc-substatus sc-win32-status time-taken"
@@ -95,17 +115,16 @@ var iisNames = []alias{
 	{fTermination, 0, "sc-win32-status"},
 }
 
-func (p *Parser) bindIIS() error {
+func (p *Parser) bindIIS() (err error) {
 	text := strings.TrimPrefix(strings.TrimSpace(p.cfg.Pattern), "#Fields:")
 	if strings.TrimSpace(text) == "" {
 		text = iisDefault
 	}
 	c := &p.iis
-	c.names = strings.Fields(text)
-	for _, need := range []string{"date", "time", "sc-status"} {
-		if !slices.Contains(c.names, need) {
-			return fmt.Errorf("#Fields: no %s: choose it among the fields that IIS logs", need)
-		}
+	c.stamp = p.root.lookup([]byte("date+time"))
+	c.path = p.root.lookup([]byte("cs-uri-stem+cs-uri-query"))
+	if c.iisColumns, err = p.iisColumnsOf(text); err != nil {
+		return err
 	}
 	for name, log := range p.cfg.Fields {
 		if p.cfg.Pattern == "" {
@@ -115,9 +134,21 @@ func (p *Parser) bindIIS() error {
 			return fmt.Errorf("#Fields: nothing in it is called %q, which fields.%s names", log, name)
 		}
 	}
+	p.columns = c.columns
+	return nil
+}
+
+// iisColumnsOf finds who wants the columns that a #Fields line names.
+func (p *Parser) iisColumnsOf(text string) (c iisColumns, err error) {
+	c.names = strings.Fields(text)
+	for _, need := range []string{"date", "time", "sc-status"} {
+		if !slices.Contains(c.names, need) {
+			return c, fmt.Errorf("#Fields: no %s: choose it among the fields that IIS logs", need)
+		}
+	}
 	for i, name := range c.names {
 		if slices.Index(c.names, name) != i {
-			return fmt.Errorf("#Fields: %s is there twice", name)
+			return c, fmt.Errorf("#Fields: %s is there twice", name)
 		}
 		m := &member{}
 		lookup := []string{name}
@@ -142,12 +173,73 @@ func (p *Parser) bindIIS() error {
 				m.bind(&own)
 			}
 		}
-		p.columns = append(p.columns, m)
+		c.columns = append(c.columns, m)
 	}
-	c.stamp = p.root.lookup([]byte("date+time"))
-	c.path = p.root.lookup([]byte("cs-uri-stem+cs-uri-query"))
-	p.columns = append(p.columns, c.stamp, c.path)
-	return nil
+	c.columns = append(c.columns, p.iis.stamp, p.iis.path)
+	return c, nil
+}
+
+// Declare says what the lines that are read from now on were declared to hold, by a line
+// before them: what Declared gave for what stands before them, or the empty text where
+// that has no such line. Formats whose records do not depend on other lines ignore it.
+func (p *Parser) Declare(pattern string) {
+	if p == nil || p.format.name != "iis" { // a file of blanks has none
+		return
+	}
+	p.iis.follows = true
+	if pattern == "" {
+		pattern = p.cfg.Pattern
+	}
+	if pattern = strings.TrimPrefix(strings.TrimSpace(pattern), "#Fields:"); strings.TrimSpace(pattern) == "" {
+		pattern = iisDefault
+	}
+	p.useIIS(pattern)
+}
+
+// maxColumns bounds the #Fields lines of a log that are remembered.
+const maxColumns = 64
+
+// useIIS reads records by the columns of a #Fields line, or refuses them where it
+// cannot be used.
+func (p *Parser) useIIS(text string) {
+	c := &p.iis
+	columns, known := c.known[text]
+	if !known {
+		var err error
+		if columns, err = p.iisColumnsOf(text); err != nil {
+			columns = iisColumns{}
+		}
+		if len(c.known) >= maxColumns || c.known == nil {
+			c.known = map[string]iisColumns{}
+		}
+		c.known[text] = columns
+	}
+	c.iisColumns, p.columns = columns, columns.columns
+}
+
+// Declares is how the lines of a format begin that say what the lines behind them hold;
+// empty for a format without.
+func Declares(format string) string {
+	if format == "iis" {
+		return iisFields
+	}
+	return ""
+}
+
+const iisFields = "#Fields:"
+
+// Declared is the pattern that holds behind a block of lines of a format, where before
+// held in front of it: that of the last line that declares one.
+func Declared(format string, block []byte, before string) string {
+	if format != "iis" {
+		return before
+	}
+	at := bytes.LastIndex(block, []byte("\n"+iisFields)) + 1
+	if at == 0 && !bytes.HasPrefix(block, []byte(iisFields)) {
+		return before
+	}
+	line, _, _ := bytes.Cut(block[at:], []byte("\n"))
+	return string(bytes.TrimSpace(line[len(iisFields):]))
 }
 
 // sameFields says that a #Fields line names the columns that are known.

@@ -82,6 +82,48 @@ func TestIIS(t *testing.T) {
 	}
 }
 
+// Where a parser is told what was declared, a #Fields line holds for what follows it.
+func TestIISDeclare(t *testing.T) {
+	p := mustNew(t, Config{Format: "iis", Pattern: iisDefault, Keys: []string{"question_key"}})
+	const other = "#Fields: date time c-ip cs-uri-stem Question-Key sc-status"
+	var e Entry
+	read := func(line string) string {
+		if _, err := p.Parse([]byte(line), &e); err != nil {
+			return err.Error()
+		}
+		return fmt.Sprintf("%s %s", e.Path, e.Keys[0])
+	}
+	const record = "2026-03-03 10:15:42 192.0.2.9 /a k-1 200"
+	for i, step := range []struct{ line, want string }{
+		{"", ""}, {iisLine, "/seats/7?x=1 "}, {record, "cut_short"},
+		{other, "other_stream"}, {record, "/a k-1"}, {iisLine, "syntax"},
+		{"#Fields: time", "syntax"}, {record, "syntax"}, {"#Date: x", "other_stream"}, {record, "syntax"},
+		{"#Fields: " + iisDefault, "other_stream"}, {iisLine, "/seats/7?x=1 "},
+		{" " + other, ""}, {record, "/a k-1"},
+		{"", ""}, {iisLine, "/seats/7?x=1 "},
+	} {
+		if step.want == "" { // another block
+			p.Declare(step.line)
+			continue
+		}
+		if got := read(step.line); got != step.want {
+			t.Errorf("%d: %q reads %q, want %q", i, step.line, got, step.want)
+		}
+	}
+	for i := range 3 * maxColumns { // what is remembered is bounded
+		read(fmt.Sprintf("#Fields: date time sc-status x-%d", i))
+	}
+	if len(p.iis.known) > maxColumns {
+		t.Errorf("%d lines are remembered", len(p.iis.known))
+	}
+	block := "#Fields: a\r\n2026 #Fields: x\n#Fields: b \r\nz\n"
+	for _, c := range [][3]string{{"iis", block, "b"}, {"iis", "z\n" + block[:12], "a"}, {"iis", block[:12], "a"}, {"iis", "z\n", "before"}, {"json", block, "before"}} {
+		if got := Declared(c[0], []byte(c[1]), "before"); got != c[2] {
+			t.Errorf("%q of %s declares %q, want %q", c[1], c[0], got, c[2])
+		}
+	}
+}
+
 func TestIISDeparture(t *testing.T) {
 	p := mustNew(t, Config{Format: "iis", Pattern: "date time sc-status sc-substatus sc-win32-status"})
 	for _, tt := range []struct {

@@ -33,6 +33,20 @@ const (
 // read reads the field at b[i] and gives the place behind it, which is not positive
 // where there is none.
 func (f *protoField) read(b []byte, i int) (next int) {
+	// Most fields have a tag and a length of one byte each.
+	if uint(i)+1 < uint(len(b)) && b[i]&0x87 == wireBytes && b[i] >= 8 && b[i+1] < 0x80 {
+		start := i + 2
+		if next = start + int(b[i+1]); next > len(b) {
+			return -1
+		}
+		f.number, f.wire, f.start = int(b[i]>>3), wireBytes, start
+		f.bytes = b[start:next:next]
+		return next
+	}
+	return f.readAny(b, i)
+}
+
+func (f *protoField) readAny(b []byte, i int) (next int) {
 	var tag uint64
 	if tag, i = protoVarint(b, i); tag>>3 == 0 || tag>>3 > 1<<29 {
 		return -1
@@ -312,7 +326,28 @@ func (p *Parser) otlpMember(key []byte, n *node) *member {
 func (p *Parser) protoAttribute(b []byte, n *node) error {
 	var m *member
 	var f protoField
-	for i := 0; i < len(b); {
+	i := 0
+	// Nearly all are a key and a text, or a list of one text, each with a length of one
+	// byte: {1: key, 2: {1: text}} and {1: key, 2: {5: {1: {1: text}}}}.
+	if len(b) > 2 && b[0] == 1<<3|wireBytes && b[1] < 0x80 && 2+int(b[1]) <= len(b) {
+		i = 2 + int(b[1])
+		m = p.otlpMember(b[2:i:i], n)
+		if v, is := protoOnly(b[i:], 2); is {
+			if len(m.targets) == 0 && m.child == nil {
+				return nil
+			}
+			if list, is := protoOnly(v, 5); is {
+				if list, is = protoOnly(list, 1); is {
+					v = list
+				}
+			}
+			if text, is := protoOnly(v, 1); is {
+				p.otlpPut(m, text)
+				return nil
+			}
+		}
+	}
+	for i < len(b) {
 		next := f.read(b, i)
 		if next <= 0 {
 			return RejectCut
@@ -333,6 +368,15 @@ func (p *Parser) protoAttribute(b []byte, n *node) error {
 		}
 	}
 	return nil
+}
+
+// protoOnly is what the only field of b holds, if that is of this number, and shorter
+// than 128 bytes.
+func protoOnly(b []byte, number byte) (v []byte, is bool) {
+	if len(b) < 2 || b[0] != number<<3|wireBytes || b[1] >= 0x80 || 2+int(b[1]) != len(b) {
+		return nil, false
+	}
+	return b[2:len(b):len(b)], true
 }
 
 // protoAny reads a value, as otlpAny does.

@@ -53,6 +53,11 @@ func (p *Parser) stamp(b []byte) (ns, uncertainty int64, ok bool) {
 			return ns, 1e6, true
 		}
 	}
+	if len(b) == 19 {
+		if ns, ok := wholeNanos(b); ok {
+			return ns, 0, true
+		}
+	}
 	if b[0] == '[' {
 		b = bytes.TrimSuffix(b[1:], []byte("]"))
 	}
@@ -109,6 +114,19 @@ func wholeMillis(b []byte) (ns int64, ok bool) {
 		return 0, false
 	}
 	return milli * 1e6, true
+}
+
+// wholeNanos reads 1772532942118000000. Not ok says nothing about b.
+func wholeNanos(b []byte) (ns int64, ok bool) {
+	x, y, z := binary.LittleEndian.Uint64(b)^'0'*lows, binary.LittleEndian.Uint64(b[8:])^'0'*lows, binary.LittleEndian.Uint64(b[11:])^'0'*lows
+	if notDigits(x) || notDigits(y) || notDigits(z) {
+		return 0, false
+	}
+	second, rest := eight(x)*100+eight(y)/1e6, eight(y)%1e6*1e3+eight(z)%1e3
+	if second < minSecond || second > maxSecond {
+		return 0, false
+	}
+	return second*1e9 + rest, true
 }
 
 // rfc3339 reads 2026-03-03T10:15:42.118Z and its relatives.

@@ -178,3 +178,17 @@ func TestEnvoyRecordKinds(t *testing.T) {
 		}
 	}
 }
+
+// Nanoseconds are read the same way by the short way and by the long one.
+func TestWholeNanos(t *testing.T) {
+	for _, text := range []string{"1772532942118000000", "1772532942118273645", "1000000000000000001", "9223372036854775807", "9223372036854775808",
+		"177253294211800000x", "1772532942.11800000", "-772532942118000000", "0000000000000000000", "0000000001772532942"} {
+		slow, fine, slowOK := epoch([]byte(text))
+		if fast, ok := wholeNanos([]byte(text)); ok && (!slowOK || fast != slow || fine != 0) {
+			t.Errorf("%s: %d the short way, %d ±%d (%v) the long one", text, fast, slow, fine, slowOK)
+		}
+	}
+	if ns, ok := wholeNanos([]byte("1772532942118273645")); !ok || ns != 1772532942118273645 {
+		t.Errorf("%d, %v", ns, ok)
+	}
+}
