@@ -23,7 +23,9 @@ func (s *Scenario) Config(format, log string) []byte {
 	}
 	var templates, peers []string
 	for i := range s.Routes {
-		templates = append(templates, fmt.Sprintf("%q", s.Routes[i].template()))
+		if t := fmt.Sprintf("%q", s.Routes[i].template()); !slices.Contains(templates, t) {
+			templates = append(templates, t)
+		}
 	}
 	for i := range s.Layers {
 		peers = append(peers, fmt.Sprintf("%q: %q", address(i), s.Layers[i].Name))
