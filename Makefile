@@ -12,7 +12,7 @@ DEMO    ?=
 RACE    := $(shell command -v $${CC:-cc} >/dev/null 2>&1 && echo -race)
 
 .DEFAULT_GOAL := help
-.PHONY: help build page demo samples test lint fuzz bench bench-replay bench-kafka bench-clickhouse pgo record test-page screenshots test-recorded test-rig test-kafka clean
+.PHONY: help build page demo samples test lint fuzz bench bench-replay bench-kafka bench-clickhouse pgo record test-page screenshots test-recorded test-lab test-rig test-kafka clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -110,6 +110,9 @@ test-recorded: ## record logs from real nginx, Envoy, HAProxy, Apache and Caddy,
 	bash examples/record/test.sh
 	bash examples/record/caddy.sh
 	bash examples/record/envoy.sh
+
+test-lab: ## audit every arm of every scenario in every format, and want the truth
+	$(GO) test -count=1 -timeout 20m -run '^TestLabTruth$$' ./cmd/auditor
 
 test-rig: ## hold the lab's model against a server and callers on real sockets
 	AUDITOR_RIG=1 $(GO) test -count=1 -timeout 5m -run '^TestRig$$' -v ./cmd/auditor

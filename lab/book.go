@@ -116,7 +116,10 @@ func (r result) String() string {
 func (b *book) doneAgain(m *model, q *question) { b.second(m.clients[q.client].route, m.now).Again++ }
 
 func (b *book) arrived(m *model, c *call) {
-	m.questions[c.question].sent++
+	q := &m.questions[c.question]
+	if q.sent++; q.sent == 1 && m.live != nil {
+		m.live.Opened(q.id, m.target(c).Name, m.s.begins.Add(time.Duration(m.now)).Unix())
+	}
 	b.second(m.routeOf(c), m.now).Arrivals++
 }
 
@@ -176,12 +179,21 @@ func (b *book) finish(m *model) {
 
 // settle counts the arrivals of a question to which nothing more can happen.
 func (b *book) settle(m *model, q *question) {
+	if m.live != nil && q.sent > 0 {
+		defer b.tell(m, q)
+	}
 	if len(q.facts) == 0 {
 		return
 	}
 	b.reached++
+	c := b.counts[m.clients[q.client].route]
+	b.tally(m, q, func(*fact) *Counts { return c })
+}
+
+// tally counts a question's arrivals, each into where to says.
+func (b *book) tally(m *model, q *question, to func(*fact) *Counts) {
 	client := &m.clients[q.client]
-	c, unsafe := b.counts[client.route], mayNotRepeat(m.routes[client.route].Method)
+	unsafe := mayNotRepeat(m.routes[client.route].Method)
 	f := q.facts
 	slices.SortStableFunc(f, func(a, b fact) int {
 		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end))
@@ -199,15 +211,22 @@ func (b *book) settle(m *model, q *question) {
 		f = f[n:]
 		switch key := group[0].key; {
 		case client.Key == "none" || key == keyDropped:
-			c.without(group, "absent")
+			without(group, "absent", to)
 		case client.Key == "qk1" && key != 0:
-			c.without(group, "forged")
-		case client.Key == "qk1":
-			c.Verified += uint64(n)
-			c.with(group, deadline, b.horizon, unsafe)
+			without(group, "forged", to)
 		default:
-			c.Claimed += uint64(n)
-			c.with(group, 0, b.horizon, unsafe)
+			proven := client.Key == "qk1"
+			for i := range group {
+				if proven {
+					to(&group[i]).Verified++
+				} else {
+					to(&group[i]).Claimed++
+				}
+			}
+			if !proven {
+				deadline = 0
+			}
+			with(group, deadline, b.horizon, unsafe, to)
 		}
 	}
 }
@@ -216,10 +235,11 @@ func (b *book) settle(m *model, q *question) {
 func mayNotRepeat(method string) bool { return method == "POST" || method == "PATCH" }
 
 // without counts arrivals that cannot be attributed to a question.
-func (c *Counts) without(f []fact, why string) {
-	c.Unattributable["total"] += uint64(len(f))
-	c.Unattributable[why] += uint64(len(f))
+func without(f []fact, why string, to func(*fact) *Counts) {
 	for i := range f {
+		c := to(&f[i])
+		c.Unattributable["total"]++
+		c.Unattributable[why]++
 		c.response(&f[i], 0)
 		if f[i].attempt == 1 {
 			c.first++
@@ -228,12 +248,13 @@ func (c *Counts) without(f []fact, why string) {
 }
 
 // with counts the arrivals of one key, in the order of their starts.
-func (c *Counts) with(f []fact, deadline, horizon int64, unsafe bool) {
-	c.Attributable += uint64(len(f))
+func with(f []fact, deadline, horizon int64, unsafe bool, to func(*fact) *Counts) {
 	firsts := false
 	k, begun := uint64(0), 0 // ordinal in the episode, and where the horizon begins
 	for i := range f {
 		x := &f[i]
+		c := to(x)
+		c.Attributable++
 		c.response(x, deadline)
 		if deadline > 0 && x.start > deadline {
 			c.Stale++
@@ -241,11 +262,14 @@ func (c *Counts) with(f []fact, deadline, horizon int64, unsafe bool) {
 		if x.attempt == 1 {
 			c.first++
 			c.firstAttributable++
+			if !firsts {
+				c.firstQuestions++
+			}
 			firsts = true
 		}
 		if i == 0 || x.start-f[i-1].start > horizon {
 			if i > 0 {
-				c.exact[k]++
+				to(&f[i-1]).exact[k]++
 			}
 			c.Questions++ // over the whole log, distinct questions are episodes
 			c.Originals++
@@ -285,10 +309,7 @@ func (c *Counts) with(f []fact, deadline, horizon int64, unsafe bool) {
 			}
 		}
 	}
-	c.exact[k]++
-	if firsts {
-		c.firstQuestions++
-	}
+	to(&f[len(f)-1]).exact[k]++
 }
 
 func ok(f *fact) bool { return f.status >= 200 && f.status < 400 }

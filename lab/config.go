@@ -12,18 +12,31 @@ import (
 func (s *Scenario) Config(format, log string) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# For the log of scenario %s.\n", s.Name)
-	b.WriteString("dependency: {field: dependency}\n")
+	name := "dependency"
+	if format == "otlp-json" {
+		name = "service.name"
+	}
+	fmt.Fprintf(&b, "dependency: {field: %s}\n", name)
 	fmt.Fprintf(&b, "sources:\n  - file: {paths: [%q], follow: false}\n    format: %s\n    attempt_trusted: true\n", log, format)
+	const envoy = "{dependency: dependency, question_key: question_key, x_request_id: request_id, attempt: x_envoy_attempt_count, attempts_left: attempts_left, retry_after: retry_after, peer: downstream_direct_remote_address}"
 	fields := map[string]string{
-		"nginx-json": "{dependency: dependency, question_key: http_question_key, x_request_id: http_x_request_id, attempt: http_x_envoy_attempt_count, attempts_left: http_attempts_left, retry_after: sent_http_retry_after, arrival_id: request_id, peer: remote_addr}",
-		"envoy-json": "{dependency: dependency, question_key: question_key, x_request_id: request_id, attempt: x_envoy_attempt_count, attempts_left: attempts_left, retry_after: retry_after, peer: downstream_direct_remote_address}",
+		"nginx-json":     "{dependency: dependency, question_key: http_question_key, x_request_id: http_x_request_id, attempt: http_x_envoy_attempt_count, attempts_left: http_attempts_left, retry_after: sent_http_retry_after, arrival_id: request_id, peer: remote_addr}",
+		"nginx-combined": "{dependency: dependency, question_key: key, x_request_id: x_request_id, duration: rt, attempt: attempt, attempts_left: attempts_left, retry_after: retry_after, arrival_id: request_id}",
+		"envoy-json":     envoy,
+		"istio-json":     envoy,
+		"otlp-json":      "{attempts_left: http.request.header.attempts-left, peer: client.address}",
 	}[format]
+	if format == "pattern" {
+		fmt.Fprintf(&b, "    pattern: '%s'\n", linePattern)
+	}
 	if fields != "" {
 		fmt.Fprintf(&b, "    fields: %s\n", fields)
 	}
 	var templates, peers []string
 	for i := range s.Routes {
-		templates = append(templates, fmt.Sprintf("%q", s.Routes[i].template()))
+		if t := fmt.Sprintf("%q", s.Routes[i].template()); !slices.Contains(templates, t) {
+			templates = append(templates, t)
+		}
 	}
 	for i := range s.Layers {
 		peers = append(peers, fmt.Sprintf("%q: %q", address(i), s.Layers[i].Name))

@@ -103,6 +103,7 @@ type Output struct {
 	Format string    // of the log
 	Log    io.Writer // of the targets
 	Events io.Writer // one JSON object for each question: its key, its attempts, its outcome
+	Live   Live
 }
 
 // Run plays an arm.
@@ -112,6 +113,7 @@ func Run(ctx context.Context, a *Arm, o Output) (*Truth, error) {
 		return nil, err
 	}
 	m := newModel(&a.Scenario, log)
+	m.live = o.Live
 	if err := m.play(ctx.Err); err != nil {
 		return nil, fmt.Errorf("run %s: %w", a.Name, err)
 	}
@@ -137,8 +139,10 @@ func (m *model) truth(a *Arm) *Truth {
 				peers[peer] = newCounts()
 			}
 			peers[peer].add(c)
-			c.complete()
-			p.Routes = append(p.Routes, Part{Name: r.template(), Counts: c})
+			p.route(r.template(), c)
+		}
+		for j := range p.Routes {
+			p.Routes[j].complete()
 		}
 		for _, name := range slices.Sorted(maps.Keys(peers)) {
 			peers[name].complete()
@@ -175,6 +179,17 @@ func (m *model) truth(a *Arm) *Truth {
 		t.Phases = append(t.Phases, m.phase(p))
 	}
 	return t
+}
+
+// route adds what is true of a route. Those of one template are one to whoever reads a
+// log.
+func (p *Part) route(template string, c *Counts) {
+	i := slices.IndexFunc(p.Routes, func(r Part) bool { return r.Name == template })
+	if i < 0 {
+		i = len(p.Routes)
+		p.Routes = append(p.Routes, Part{Name: template, Counts: newCounts()})
+	}
+	p.Routes[i].add(c)
 }
 
 // template is the route as the auditor's configuration names it.

@@ -30,6 +30,7 @@ type model struct {
 
 	book book
 	log  *logbook
+	live Live // nil: nobody is told
 }
 
 // routeState is a route with its nodes found.
@@ -148,6 +149,9 @@ func (m *model) play(stop func() error) error {
 		e, ok := m.agenda.next(last)
 		if !ok {
 			break
+		}
+		if err := m.happensLater(e.at); err != nil {
+			return err
 		}
 		m.now = e.at
 		m.happens(&e)

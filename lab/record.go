@@ -42,10 +42,13 @@ type record struct {
 }
 
 // Formats are those in which a log can be written.
-func Formats() []string { return []string{"json", "nginx-json", "envoy-json"} }
+func Formats() []string {
+	return []string{"json", "nginx-json", "envoy-json", "istio-json", "nginx-combined", "logfmt", "otlp-json", "pattern"}
+}
 
 var writers = map[string]func(b []byte, r *record) []byte{
-	"json": jsonLine, "nginx-json": nginxLine, "envoy-json": envoyLine,
+	"json": jsonLine, "nginx-json": nginxLine, "envoy-json": envoyLine, "istio-json": istioLine, "nginx-combined": combinedLine, "logfmt": logfmtLine,
+	"otlp-json": otlpLine, "pattern": patternLine,
 }
 
 // logbook writes the log.
@@ -243,13 +246,8 @@ func jsonLine(b []byte, r *record) []byte {
 	}
 	b = append(b, `,"client_gone":`...)
 	b = strconv.AppendBool(b, r.departure != stays)
-	switch r.departure {
-	case undelivered:
-		b = append(b, `,"departure":"undelivered_answer"`...)
-	case during:
-		b = append(b, `,"departure":"during_response"`...)
-	case before:
-		b = append(b, `,"departure":"before_response"`...)
+	if r.departure != stays {
+		b = text(b, `,"departure":"`, departures[r.departure])
 	}
 	b = number(b, `,"arrival_id":"`, int64(r.n))
 	return append(b, `"}`...)
@@ -315,7 +313,16 @@ func nginxLine(b []byte, r *record) []byte {
 // envoyLine writes what Envoy does by the json_format of docs/formats.md, on the
 // inbound side: code 0 with DC before the response, the code with DC after it was
 // there.
-func envoyLine(b []byte, r *record) []byte {
+func envoyLine(b []byte, r *record) []byte { return envoyMembers(b, r, "") }
+
+// istioLine writes what a sidecar does by the same format, on the target's side.
+func istioLine(b []byte, r *record) []byte { return envoyMembers(b, r, "inbound|8080||") }
+
+// envoyMembers writes a line of Envoy's; its cluster is the target if it is not given.
+func envoyMembers(b []byte, r *record, cluster string) []byte {
+	if cluster == "" {
+		cluster = r.route.Target
+	}
 	b = append(b, `{"start_time":"`...)
 	b = rfc3339(b, r.start)
 	b = text(b, `","method":"`, r.route.Method)
@@ -333,7 +340,7 @@ func envoyLine(b []byte, r *record) []byte {
 	b = text(b, `,"response_code_details":"`, details)
 	b = number(b, `,"bytes_sent":`, int64(r.bytes))
 	b = number(b, `,"duration":`, r.end-r.start)
-	b = text(b, `,"upstream_request_attempt_count":1,"upstream_cluster":"`, r.route.Target)
+	b = text(b, `,"upstream_request_attempt_count":1,"upstream_cluster":"`, cluster)
 	b = text(b, `,"dependency":"`, r.route.Target)
 	// Requests at one moment have connections of their own.
 	b = number(b, `,"upstream_local_address":"127.0.0.1:`, 32768+int64(r.n%28000))

@@ -185,16 +185,11 @@ func (s *Scenario) validate(fault func(path, format string, args ...any)) {
 	if len(s.Routes) > math.MaxInt8 || len(s.Layers) > math.MaxInt8 || len(s.Targets) > math.MaxInt8 {
 		fault("routes", "more than %d of a kind", math.MaxInt8)
 	}
-	for i, r := range s.Routes {
+	for _, r := range s.Routes {
 		at := "routes/" + strings.ReplaceAll(r.Name, "/", "∕") + "/"
 		choice(at+"method", r.Method, "GET", "POST", "PUT", "PATCH", "DELETE")
 		if !strings.HasPrefix(r.Path, "/") || !strings.HasSuffix(r.Path, "/") || strings.ContainsAny(r.Path, "\"\\ {}?") {
 			fault(at+"path", "%q is no prefix for items: want one like /seats/", r.Path)
-		}
-		for _, o := range s.Routes[:i] {
-			if o.Method == r.Method && o.Path == r.Path && o.Target == r.Target {
-				fault(at+"path", "%s is the same operation", o.Name)
-			}
 		}
 		if r.Items < 1 {
 			fault(at+"items", "there must be one to ask for")

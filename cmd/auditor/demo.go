@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -15,15 +16,16 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/targetside/auditor/keys"
+	"github.com/targetside/auditor/lab"
 )
 
 const demoHelp = `Usage: auditor demo [flags]
 
-Runs everything on this machine, with nothing installed: callers that misbehave, a
-broker that speaks Kafka's protocol, and the daemon that reads their access log
-from it. Every five seconds a line says what the auditor found, beside what the
-callers know. It runs until it is interrupted, and leaves nothing behind.
+Runs everything on this machine, with nothing installed: tickets that go on sale
+through layers that retry (scenario demo of auditor lab, in real time), a broker that
+speaks Kafka's protocol, and the daemon that reads the access log from it. Every five
+seconds a line says what the auditor found, beside what is true. It runs until it is
+interrupted, and leaves nothing behind.
 
 Flags:
 `
@@ -33,15 +35,15 @@ type demoOptions struct {
 	listen string
 	length time.Duration // 0: until it is interrupted
 	seed   uint64
-	shape  demoShape
 	temp   string // where the directory is made; "": the system's
 	every  time.Duration
+	change func(*lab.Arm) // what is played otherwise; nil: nothing
 }
 
 func demoCommand(ctx context.Context, p *program, args []string) (int, error) {
 	f := flag.NewFlagSet("demo", flag.ContinueOnError)
 	f.Usage = func() { fmt.Fprint(f.Output(), demoHelp); f.PrintDefaults() }
-	o := demoOptions{shape: ordinaryDemo, every: 5 * time.Second}
+	o := demoOptions{every: 5 * time.Second}
 	f.StringVar(&o.listen, "listen", "127.0.0.1:9464", "serve figures at the loopback `ADDRESS`; if it is taken, at a free port")
 	f.DurationVar(&o.length, "for", 0, "end after `TIME`, such as 30s (default: when interrupted)")
 	f.Uint64Var(&o.seed, "seed", 1, "play the traffic of the seed `N`: its stamps and keys are new each time, the rest is not")
@@ -84,17 +86,14 @@ func newDemo(ctx context.Context, p *program, o demoOptions) (_ *demo, err error
 			d.remove()
 		}
 	}()
-	web, err := keys.NewSecret("web", "a")
-	if err != nil {
+	if d.traffic, err = newDemoTraffic(o.seed, d.now()); err != nil {
 		return nil, err
 	}
-	partner, err := keys.NewSecret("web", "a")
-	if err != nil {
-		return nil, err
+	if o.change != nil {
+		for i := range d.traffic.arms {
+			o.change(&d.traffic.arms[i])
+		}
 	}
-	d.traffic = newDemoTraffic(o.shape, o.seed, d.now(),
-		keys.Minter{Originator: "web", KID: "a", Secret: []byte(web.Secret)},
-		keys.Minter{Originator: "web", KID: "a", Secret: []byte(partner.Secret)})
 	if d.broker, err = newDemoBroker(); err != nil {
 		return nil, err
 	}
@@ -102,23 +101,27 @@ func newDemo(ctx context.Context, p *program, o demoOptions) (_ *demo, err error
 		return nil, err
 	}
 	log := slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	d.daemon, err = d.open(ctx, p, log, o.listen, web.Secret)
+	d.daemon, err = d.open(ctx, p, log, o.listen)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		host, _, _ := net.SplitHostPort(o.listen)
 		fmt.Fprintf(d.out, "%s is taken, so this serves at a free port.\n", o.listen)
-		d.daemon, err = d.open(ctx, p, log, net.JoinHostPort(host, "0"), web.Secret)
+		d.daemon, err = d.open(ctx, p, log, net.JoinHostPort(host, "0"))
 	}
 	return d, err
 }
 
 // open writes a configuration as a user would, and prepares a daemon of it.
-func (d *demo) open(ctx context.Context, p *program, log *slog.Logger, listen, secret string) (*daemon, error) {
-	config := fmt.Sprintf(demoConfig, d.broker.cluster.ListenAddrs()[0], demoTopic, demoGroup, ms(d.shape.deadline), listen)
-	originators := fmt.Sprintf(demoOriginators, ms(d.shape.deadline), secret)
+func (d *demo) open(ctx context.Context, p *program, log *slog.Logger, listen string) (*daemon, error) {
+	arm := &d.traffic.arms[0]
+	peers, err := json.Marshal(arm.Peers())
+	if err != nil {
+		return nil, err
+	}
+	config := fmt.Sprintf(demoConfig, d.broker.cluster.ListenAddrs()[0], demoTopic, demoGroup, peers, arm.Clients[0].Deadline, listen)
 	name := filepath.Join(d.dir, "auditor.yaml")
 	if err := errors.Join(
 		os.WriteFile(name, []byte(config), 0o600),
-		os.WriteFile(filepath.Join(d.dir, "originators.yaml"), []byte(originators), 0o600),
+		os.WriteFile(filepath.Join(d.dir, "originators.yaml"), arm.Originators(), 0o600),
 	); err != nil {
 		return nil, err
 	}
@@ -138,6 +141,7 @@ sources:
     format: json
     attempt_scope: hop
 routes: {templates: ["GET /seats/{id}", "POST /holds/{id}", "GET /prices/{id}", "GET /fares/{id}"]}
+peers: {map: %s}
 time: {lateness: 5s, max_future: 2s}
 keys: {accept: [qk1], originators: originators.yaml, horizon: 30s}
 declared:
@@ -145,10 +149,6 @@ declared:
   layers: [{name: web, attempts: 3}, {name: gateway, attempts: 3}, {name: peer, attempts: 3}]
 store: {sqlite: auditor.db}
 api: {listen: %q}
-`
-
-const demoOriginators = `originators:
-  - {id: web, deadline: %v, keys: [{kid: a, secret: %q}]}
 `
 
 // run works until ctx ends or the demo's time is over, and removes everything.
@@ -173,7 +173,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 			stop()
 		})
 	}
-	work(func(ctx context.Context) error { return d.broker.feed(ctx, d.traffic, d.now) })
+	work(func(ctx context.Context) error { return d.broker.feed(ctx, d.traffic) })
 	work(d.daemon.run)
 	watch := newDemoWatch(d.out, d.url(), d.traffic)
 	work(func(ctx context.Context) error { return watch.run(ctx, d.every) })
@@ -199,17 +199,20 @@ func (d *demo) url() string { return "http://" + d.daemon.listener.Addr().String
 
 // welcome says what runs, and where to look.
 func (d *demo) welcome() {
-	s := d.shape
-	fmt.Fprintf(d.out, `People at "web" ask for seats and prices, through a gateway and four peers. Each of these
-three layers makes up to %d attempts. %v from now, and every %v, the seats turn slow for %v.
+	fmt.Fprintf(d.out, `Tickets go on sale. People at "web" ask for seats and prices, through a gateway and four
+peers; each of these three layers makes up to 3 attempts. This is played in turns:
 
+`)
+	for i := range d.traffic.arms {
+		a := &d.traffic.arms[i]
+		fmt.Fprintf(d.out, "  %-10s %v  %s\n", a.Name, a.Lasts+a.Drain, a.Says)
+	}
+	fmt.Fprintf(d.out, `
   %s/        the live page, for a browser
-  curl %[5]s/api/v1/summary        what is live
-  curl '%[5]s/api/v1/top?by=peer'    who costs the most
-  curl -N %[5]s/api/v1/stream      the summary, each second
-  curl %[5]s/metrics               for Prometheus
+  curl %[1]s/api/v1/summary        what is live
+  curl '%[1]s/api/v1/top?by=peer'    who costs the most
+  curl -N %[1]s/api/v1/stream      the summary, each second
+  curl %[1]s/metrics               for Prometheus
 
-`, demoAttempts, ms(s.firstStorm), ms(s.stormEvery), ms(s.stormLasts), d.url())
+`, d.url())
 }
-
-func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

@@ -72,32 +72,23 @@ func (b *demoBroker) trim() error {
 	return nil
 }
 
-const (
-	writeEvery = 100 * time.Millisecond
-	trimEvery  = 10 * time.Second
-)
+// trimEvery is how often what was read is dropped.
+const trimEvery = 10 * time.Second
 
 // feed writes traffic as it happens, until ctx ends.
-func (b *demoBroker) feed(ctx context.Context, t *demoTraffic, now func() time.Time) error {
-	write, trim := time.NewTicker(writeEvery), time.NewTicker(trimEvery)
-	defer write.Stop()
-	defer trim.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-trim.C:
+func (b *demoBroker) feed(ctx context.Context, t *demoTraffic) error {
+	trimmed := time.Now()
+	err := t.play(ctx, func(lines [][]byte) error {
+		if time.Since(trimmed) > trimEvery {
+			trimmed = time.Now()
 			if err := b.trim(); err != nil {
 				return err
 			}
-		case <-write.C:
-			lines, err := t.until(now())
-			if err == nil {
-				err = b.write(ctx, lines)
-			}
-			if err != nil && ctx.Err() == nil {
-				return fmt.Errorf("write records: %w", err)
-			}
 		}
+		return b.write(ctx, lines)
+	}, sleepUntil)
+	if ctx.Err() != nil {
+		return nil
 	}
+	return err
 }

@@ -1,12 +1,18 @@
 package main
 
-import "sync"
+import (
+	"sync"
 
-// demoTruth is what the generator itself knows of its traffic, by second of start.
-// It knows who asked what, and so needs no key.
+	"github.com/targetside/auditor/lab"
+)
+
+// demoTruth is what the lab knows of its traffic, by second of start. It knows who
+// asked what, and so needs no key.
 type demoTruth struct {
 	mu    sync.Mutex
 	ticks map[demoTick]*demoCounts
+	open  map[uint64]int64 // questions to which something may still happen, since when
+	until int64            // what is played begins then, or later
 }
 
 type demoTick struct {
@@ -29,64 +35,69 @@ type demoCounts struct {
 	Stale                       uint64
 }
 
-// demoFate is what became of an arrival.
-type demoFate struct {
-	demoArrival
-	question        *demoQuestion
-	first           bool // of its question
-	stale, expired  bool
-	returned, early bool // after a Retry-After
+func newDemoTruth() *demoTruth {
+	return &demoTruth{ticks: map[demoTick]*demoCounts{}, open: map[uint64]int64{}}
 }
 
-func newDemoTruth() *demoTruth { return &demoTruth{ticks: map[demoTick]*demoCounts{}} }
-
-// book counts an arrival whose record is being written.
-func (t *demoTruth) book(tick int64, f *demoFate) {
+// Opened is the beginning of a question.
+func (t *demoTruth) Opened(question uint64, _ string, second int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	at := demoTick{f.question.dep.name, tick}
-	c := t.ticks[at]
-	if c == nil {
-		c = new(demoCounts)
-		t.ticks[at] = c
+	t.open[question] = second
+}
+
+// Settled counts the arrivals of a question.
+func (t *demoTruth) Settled(question uint64, dependency string, truth map[int64]*lab.Counts) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.open, question)
+	first := int64(-1)
+	for second, c := range truth {
+		if first < 0 || second < first {
+			first = second
+		}
+		r, a := &c.Responses, &c.RetryAfter
+		t.at(dependency, second).add(&demoCounts{
+			Arrivals: c.Arrivals, Originals: c.Originals, Repeats: c.Repeats,
+			Forged: c.Unattributable["forged"], Absent: c.Unattributable["absent"],
+			Undelivered: r.Undelivered, During: r.During, Before: r.Before,
+			Success: r.Success, Refused: r.Refused, Expired: r.Expired,
+			Asked: a.Asked, Returned: a.Returned, Early: a.Early, Stale: c.Stale,
+		})
 	}
-	c.Arrivals++
-	count(&c.Questions, f.first)
-	switch f.question.peer.key {
-	case remintsKey:
-		c.Forged++
-	case dropsKey:
-		c.Absent++
-	default:
-		count(&c.Originals, f.first)
-		count(&c.Repeats, !f.first)
-		count(&c.Expired, f.expired)
-		count(&c.Stale, f.stale)
-		count(&c.Returned, f.returned)
-		count(&c.Early, f.early)
-	}
-	count(&c.Success, f.status == 200)
-	count(&c.Refused, f.status == 503)
-	count(&c.Asked, f.retryAfter > 0)
-	switch {
-	case !f.gone:
-	case f.status == 499:
-		c.Before++
-	case f.bytes == 0:
-		c.Undelivered++
-	default:
-		c.During++
+	if first >= 0 {
+		t.at(dependency, first).Questions++
 	}
 }
 
-func count(n *uint64, if_ bool) {
-	if if_ {
-		*n++
+func (t *demoTruth) at(dependency string, second int64) *demoCounts {
+	at := demoTick{dependency, second}
+	if t.ticks[at] == nil {
+		t.ticks[at] = new(demoCounts)
 	}
+	return t.ticks[at]
+}
+
+// reached says that all that is played from now on begins in a second or later.
+func (t *demoTruth) reached(second int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.until = second
+}
+
+// known is the second before which everything is counted.
+func (t *demoTruth) known() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	known := t.until
+	for _, second := range t.open {
+		known = min(known, second)
+	}
+	return known
 }
 
 // sum counts the arrivals at a dependency that began in seconds from up to to, not
-// included. Those whose record is still to be written are missing.
+// included, as far as they are known.
 func (t *demoTruth) sum(dependency string, from, to int64) (sum demoCounts) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -131,3 +142,11 @@ var demoMeasures = []string{
 	"responses.success", "responses.refused", "responses.expired",
 	"retry_after.asked", "retry_after.returned", "retry_after.early", "stale_arrivals",
 }
+
+// The dependencies of the scenario.
+const (
+	demoSeats  = "seats" // go on sale
+	demoPrices = "prices"
+)
+
+var demoDependencies = []string{demoSeats, demoPrices}

@@ -18,7 +18,7 @@ import (
 type demoWatch struct {
 	out     io.Writer
 	url     string // of the daemon
-	truth   *demoTruth
+	traffic *demoTraffic
 	client  http.Client
 	until   int64 // what began before was compared
 	lines   int
@@ -27,7 +27,7 @@ type demoWatch struct {
 }
 
 func newDemoWatch(out io.Writer, url string, t *demoTraffic) *demoWatch {
-	return &demoWatch{out: out, url: url, truth: t.truth, client: http.Client{Timeout: 5 * time.Second}, until: t.begun.Unix()}
+	return &demoWatch{out: out, url: url, traffic: t, client: http.Client{Timeout: 5 * time.Second}, until: t.begun.Unix()}
 }
 
 // run prints a line every few seconds, until ctx ends.
@@ -63,7 +63,7 @@ type demoSummary struct {
 }
 
 const demoHead = `The seats, by seconds that are final: auditor = callers                  auditor (callers)                now
-final to  arrivals     originals  repeats      no proof   left early   load factor      prices's       live, budget
+final to  arrivals     originals  repeats      no proof   left early   load factor      prices's       live, budget, played
 `
 
 // line compares what has become final, and prints it.
@@ -72,7 +72,7 @@ func (w *demoWatch) line(ctx context.Context) error {
 	if err := w.get(ctx, "/api/v1/summary", &now); err != nil {
 		return err
 	}
-	says, to, err := w.final(ctx, now.CompleteUntil.Unix())
+	says, to, err := w.final(ctx, min(now.CompleteUntil.Unix(), w.traffic.truth.known()))
 	if err != nil {
 		return err
 	}
@@ -86,25 +86,25 @@ func (w *demoWatch) line(ctx context.Context) error {
 	w.lines++
 	same, loads, knows := true, map[string]string{}, map[string]demoCounts{}
 	for _, dep := range demoDependencies {
-		truth, said := w.truth.sum(dep.name, w.until, to), says[dep.name]
-		loads[dep.name] = fmt.Sprintf("%s (%s)", times(said.Originals+said.Repeats, said.Originals), times(truth.Arrivals, truth.Questions))
+		truth, said := w.traffic.truth.sum(dep, w.until, to), says[dep]
+		loads[dep] = fmt.Sprintf("%s (%s)", times(said.Originals+said.Repeats, said.Originals), times(truth.Arrivals, truth.Questions))
 		said.Questions = truth.Questions
 		same = same && said == truth
-		knows[dep.name] = truth
+		knows[dep] = truth
 		w.whole.add(&truth)
 	}
-	a, b := says[demoSeats.name], knows[demoSeats.name]
-	fmt.Fprintf(w.out, "%s  %-11s  %-9s  %-11s  %-9s  %-11s  %-15s  %-13s  %s", time.Unix(to, 0).UTC().Format(time.TimeOnly),
+	a, b := says[demoSeats], knows[demoSeats]
+	fmt.Fprintf(w.out, "%s  %-11s  %-9s  %-11s  %-9s  %-11s  %-15s  %-13s  %s, %s", time.Unix(to, 0).UTC().Format(time.TimeOnly),
 		beside(a.Arrivals, b.Arrivals), beside(a.Originals, b.Originals), beside(a.Repeats, b.Repeats),
 		beside(a.Forged+a.Absent, b.Forged+b.Absent), beside(a.left(), b.left()),
-		loads[demoSeats.name], loads[demoPrices.name], now.seats())
+		loads[demoSeats], loads[demoPrices], now.seats(), w.traffic.arm.Load().Name)
 	if !same {
 		w.differs++
 		fmt.Fprint(w.out, "  DIFFERS")
 	}
 	fmt.Fprintln(w.out)
 	w.until = to
-	w.truth.forget(to - demoKeeps)
+	w.traffic.truth.forget(to - demoKeeps)
 	return nil
 }
 
@@ -113,7 +113,7 @@ func (w *demoWatch) line(ctx context.Context) error {
 func (w *demoWatch) final(ctx context.Context, to int64) (map[string]demoCounts, int64, error) {
 	says := map[string]demoCounts{}
 	for i := 0; i < len(demoDependencies) && to > w.until; i++ {
-		name := demoDependencies[i].name
+		name := demoDependencies[i]
 		c, complete, err := w.says(ctx, name, w.until, to)
 		if err != nil {
 			return nil, 0, err
@@ -146,7 +146,7 @@ func times(a, b uint64) string {
 // seats is how the dependency that storms stands at the moment.
 func (s *demoSummary) seats() string {
 	for _, d := range s.Dependencies {
-		if d.Dependency != demoSeats.name || len(d.Windows) == 0 {
+		if d.Dependency != demoSeats || len(d.Windows) == 0 {
 			continue
 		}
 		out := "–"

@@ -16,25 +16,34 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/targetside/auditor/keys"
 )
 
 // TestDrillIntoADaemon drills a caller on loopback, which retries by a budget of a
-// fifth, and hands its records to a daemon: both say the same.
+// fifth, and hands its records to a daemon: both say the same, and the daemon raises an
+// alert.
 func TestDrillIntoADaemon(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	push := fmt.Sprintf("127.0.0.1:%d", freePort(t))
 	config := writeIn(t, filepath.Join(dir, "auditor.yaml"), fmt.Sprintf(`dependency: {field: dependency}
 sources: [{http: {listen: %q}, format: json}]
-keys: {accept: [{field: question_key}]}
+keys: {originators: originators.yaml, horizon: 2s}
+budget: {window: 2s}
 api: {listen: "127.0.0.1:0"}
 `, push))
+	secret, err := keys.NewSecret("web", "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeIn(t, filepath.Join(dir, "originators.yaml"), fmt.Sprintf("originators: [{id: web, keys: [{kid: a, secret: %q}]}]\n", secret.Secret))
 	daemon := startDaemon(t, config)
 
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "ok") }))
 	defer upstream.Close()
 	p := &program{stdout: new(bytes.Buffer), stderr: new(bytes.Buffer), now: time.Now, getenv: os.LookupEnv}
-	o, err := drillFlags(p, []string{"--upstream", upstream.URL, "--dependency", "store", "--route", "GET /seats/", "--steps", "25,50,100", "--step", "2s", "--hold", "1s",
+	o, err := drillFlags(p, []string{"--upstream", upstream.URL, "--dependency", "store", "--route", "GET /seats/", "--steps", "25,50,100", "--step", "2s", "--hold", "4s",
 		"--records", filepath.Join(dir, "records"), "--push", "http://" + push + "/ingest", "--alerts", "http://" + daemon.d.listener.Addr().String(), "--output", "json"})
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +58,9 @@ api: {listen: "127.0.0.1:0"}
 	}
 	asking := make(chan struct{})
 	var asked sync.WaitGroup
-	asked.Go(func() { askWithBudget("http://"+l.Addr().String(), asking) })
+	asked.Go(func() {
+		askWithBudget("http://"+l.Addr().String(), keys.Minter{Originator: "web", KID: "a", Secret: []byte(secret.Secret)}, asking)
+	})
 	err = d.run(t.Context())
 	close(asking)
 	asked.Wait()
@@ -63,7 +74,7 @@ api: {listen: "127.0.0.1:0"}
 				Kind string
 				Is   float64
 			}
-			Alert struct{ Kind string }
+			Alert struct{ Kind, Alert, Says string }
 		}
 		Records struct{ Written, Pushed, Lost int }
 	}
@@ -74,8 +85,8 @@ api: {listen: "127.0.0.1:0"}
 	if c := says.Answers.Ceiling; c.Kind != "share" || math.Abs(c.Is-0.2) > 0.03 {
 		t.Errorf("the ceiling is %+v\n%s", c, out)
 	}
-	if says.Answers.Alert.Kind == "" || says.Answers.Alert.Kind == "not_asked" {
-		t.Errorf("the auditor was not asked for alerts: %+v", says.Answers.Alert)
+	if a := says.Answers.Alert; a.Kind != "before" && a.Kind != "after" || !strings.HasPrefix(a.Alert, "RetryBudget") {
+		t.Errorf("of alerts it says %+v", a)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "records"))
 	if err != nil {
@@ -117,24 +128,28 @@ api: {listen: "127.0.0.1:0"}
 }
 
 // askWithBudget asks a question every 5 ms and repeats one once, for a fifth of them.
-func askWithBudget(url string, until <-chan struct{}) {
+func askWithBudget(url string, minter keys.Minter, until <-chan struct{}) {
 	holds := 0.0
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	defer http.DefaultClient.CloseIdleConnections()
-	for n := 0; ; n++ {
+	for {
 		select {
 		case <-until:
 			return
 		case <-tick.C:
 		}
 		holds = min(holds+0.2, 10)
+		key, err := minter.Mint(time.Now())
+		if err != nil {
+			return
+		}
 		for try := 1; try <= 2; try++ {
 			req, err := http.NewRequest("GET", url+"/seats/1", nil)
 			if err != nil {
 				return
 			}
-			req.Header.Set("Question-Key", fmt.Sprint("question-", n))
+			req.Header.Set("Question-Key", key)
 			res, err := http.DefaultClient.Do(req)
 			if err != nil {
 				break // it listens no more

@@ -45,6 +45,7 @@ func TestLabTruth(t *testing.T) {
 					break
 				}
 				t.Run(name+"/"+arm.Name+"/"+format, func(t *testing.T) {
+					t.Parallel()
 					r, err := playArm(t.Context(), labProgram(), &arm, format, t.TempDir())
 					if err != nil {
 						t.Fatal(err)

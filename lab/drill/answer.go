@@ -89,7 +89,8 @@ const (
 	longer        = 3    // times the usual delay are a queue
 )
 
-// Report judges what was seen up to now.
+// Report judges what was seen up to now, and closes the book: what comes later is
+// recorded and no longer judged.
 func (p *Proxy) Report() *Report {
 	p.mu.Lock()
 	begun := p.begun
@@ -113,6 +114,7 @@ func (p *Proxy) Report() *Report {
 	control, _ := p.book.judge(ofControl, seconds)
 	r.Attempts = most
 	p.book.mu.Lock()
+	p.book.closed = true
 	r.Unjudged = p.book.unjudged
 	for i := range p.book.counts {
 		for of := range p.book.counts[i] {

@@ -58,6 +58,7 @@ type book struct {
 	asked    []*question
 	judged   int
 	unjudged int
+	closed   bool             // what comes now is of no drill
 	counts   [][parts]counted // by step
 }
 
@@ -72,6 +73,9 @@ func newBook(steps int) *book {
 func (b *book) begin(id identity, a *arrival) *try {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.closed {
+		return nil
+	}
 	c := &b.counts[a.step][a.of]
 	c.arrivals++
 	switch {
@@ -97,6 +101,9 @@ func (b *book) begin(id identity, a *arrival) *try {
 func (b *book) end(a *arrival) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.closed {
+		return
+	}
 	c := &b.counts[a.step][a.of]
 	for n, is := range map[*int]bool{&c.chosen: a.chosen, &c.failed: a.failed, &c.left: a.gone != ""} {
 		if is {

@@ -213,6 +213,8 @@ func (e *exchange) over(whole bool) {
 	left := w.gone || e.brokenOff.Load() || e.caller.Err() != nil && (w.status == 0 || !whole && w.bytes != e.length)
 	switch {
 	case e.reset:
+	case e.answered == http.StatusSwitchingProtocols: // whatever it became was taken off our hands
+		e.status = e.answered
 	case left && e.answered == 0:
 		e.gone, e.status, e.bytes = beforeResponse, statusLeft, 0
 	case left && w.bytes == 0:

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -221,17 +222,20 @@ func TestDepartures(t *testing.T) {
 
 // TestFaults: what is injected is what the plan says, marked as such, and only there.
 func TestFaults(t *testing.T) {
-	var reached int
-	answers := func(w http.ResponseWriter, r *http.Request) { reached++; fmt.Fprint(w, "ok") }
+	var reached atomic.Int64
+	answers := func(w http.ResponseWriter, r *http.Request) { reached.Add(1); fmt.Fprint(w, "ok") }
 	fault := func(f Fault) func(*Plan) { return func(p *Plan) { p.Fault = f } }
 
 	s := newStand(t, answers, fault(Fault{Kind: Error, Status: 502, RetryAfter: 3 * time.Second}))
+	asked := 0
 	ask := func(path string) *http.Response {
 		t.Helper()
 		res, err := http.ReadResponse(bufio.NewReader(s.open(get(path))), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
+		asked++
+		s.recorded(asked) // a moment after the answer
 		return res
 	}
 	if res := ask("/seats/1"); res.StatusCode != 200 {
@@ -247,8 +251,8 @@ func TestFaults(t *testing.T) {
 	if res := ask("/other/1"); res.StatusCode != 200 {
 		t.Errorf("another route: %d", res.StatusCode)
 	}
-	if reached != 2 {
-		t.Errorf("%d requests reached the dependency, want 2", reached)
+	if n := reached.Load(); n != 2 {
+		t.Errorf("%d requests reached the dependency, want 2", n)
 	}
 
 	s = newStand(t, answers, fault(Fault{Kind: Reset})).fault()
@@ -259,12 +263,42 @@ func TestFaults(t *testing.T) {
 		t.Errorf("its record is %+v", l)
 	}
 
-	s = newStand(t, answers, fault(Fault{Kind: Latency, Latency: 50 * time.Millisecond})).fault()
+	s, asked = newStand(t, answers, fault(Fault{Kind: Latency, Latency: 50 * time.Millisecond})).fault(), 0
 	if res := ask("/seats/1"); res.StatusCode != 200 {
 		t.Errorf("a slow answer is %d", res.StatusCode)
 	}
 	if l := s.recorded(1); l.Duration < 50 || l.Fault != Latency {
 		t.Errorf("its record is %+v", l)
+	}
+}
+
+// TestUpgrade: a connection that becomes something else passes, and is no departure.
+func TestUpgrade(t *testing.T) {
+	s := newStand(t, func(w http.ResponseWriter, r *http.Request) {
+		conn, rw, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		fmt.Fprint(rw, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+		rw.Flush()
+		line, _ := rw.ReadString('\n')
+		fmt.Fprint(rw, line)
+		rw.Flush()
+	}, nil).fault()
+	c := s.open("GET /talk HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: echo\r\nQuestion-Key: k\r\n\r\n")
+	in := bufio.NewReader(c)
+	if res, err := http.ReadResponse(in, nil); err != nil || res.StatusCode != 101 {
+		t.Fatal(res, err)
+	}
+	fmt.Fprintln(c, "hello")
+	if line, err := in.ReadString('\n'); err != nil || line != "hello\n" {
+		t.Errorf("it says %q, %v", line, err)
+	}
+	c.Close()
+	if l := s.recorded(1); l.Status != 101 || l.Gone {
+		t.Errorf("the record is %+v", l)
 	}
 }
 

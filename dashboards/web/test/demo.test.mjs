@@ -33,7 +33,7 @@ describe("the page during a storm", { timeout: 240_000 }, () => {
     await text(page, "#budget .note", /^Now: [\d,]+ of [\d.]+ \(ratio\), exhausted, \d+ % spent\.$/);
     await text(page, "#load .readout", /arrivals \d+.*originals \d+.*coverage 9\d/);
     await text(page, "#sources", /access-logs.*reading/);
-    await text(page, "#hops", /The caller next to us makes[12]\.\d\d×/);
+    await text(page, "#hops", /The caller next to us makes[123]\.\d\d×/);
     await text(page, "#policy", /Chosen1\.20× · measured is ABOVE/);
     await text(page, "#alerts", /FIRES, critical: RetryBudgetExhausted \(dependency seats, model ratio\) seats: the retry budget is spent .* since \d\d:\d\d:\d\d, fired \d\d:\d\d:\d\d/);
     await text(page, "#load .when", /UTC · .*RetryBudgetExhausted.* fires?$/);

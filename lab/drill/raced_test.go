@@ -1,0 +1,6 @@
+//go:build race
+
+package drill
+
+// raced says that the race detector watches.
+const raced = true
