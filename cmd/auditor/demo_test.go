@@ -291,6 +291,19 @@ func TestDemoTellsTheStory(t *testing.T) {
 			t.Errorf("%s: %.3f arrivals per question, %.0f %% answered", x.what, got, 100*ok)
 		}
 	}
+	// Half of a budget of a fifth, in ten seconds, is low: some seconds before anybody is
+	// left without an answer.
+	low := 10
+	for low < 40 && load(low-10, low) < 1.1 {
+		low++
+	}
+	collapse := 0
+	for collapse < 40 && answered[collapse]+answered[collapse+1] > 0 {
+		collapse++
+	}
+	if low > collapse-2 || collapse != 22 && collapse != 23 {
+		t.Errorf("the budget is low after %d s, and nobody is answered after %d s", low, collapse)
+	}
 	most := 0
 	for _, n := range seen {
 		most = max(most, n)
