@@ -368,7 +368,8 @@ func (e *endless) Read(p []byte) (int, error) {
 func TestLineWithoutEnd(t *testing.T) {
 	// The least of some: what other tests left running makes memory, too.
 	least := uint64(math.MaxUint64)
-	for try := 0; try < 5 && least > 2*maxLine>>20; try++ {
+	const most = 2*maxLine>>20 + 8
+	for try := 0; try < 5 && least > most; try++ {
 		src := &endless{left: 100 << 20}
 		f, err := Open(Stdin, io.MultiReader(strings.NewReader("first\n"), src))
 		if err != nil {
@@ -390,8 +391,8 @@ func TestLineWithoutEnd(t *testing.T) {
 		least = min(least, (after.TotalAlloc-before.TotalAlloc)>>20)
 	}
 	// All that was ever made, so that nothing hides behind the collector: the
-	// buffer doubles up to the limit.
-	if least > 2*maxLine>>20 {
+	// buffer doubles up to the limit. A little is for what others make meanwhile.
+	if least > most {
 		t.Errorf("%d MiB of memory", least)
 	}
 }

@@ -43,8 +43,10 @@ func New(p Plan, t http.RoundTripper, record func(line []byte)) *Proxy {
 	x := &Proxy{plan: p, record: record, book: newBook(len(p.Steps) + 2),
 		run: strconv.FormatUint(rand.Uint64(), 36), chance: rand.New(rand.NewPCG(p.Seed, 0))}
 	x.forward = &httputil.ReverseProxy{
-		Transport:     t,
-		FlushInterval: -1,
+		Transport: t,
+		// Not at once, which is a timer that is over when it begins: in a bubble of
+		// testing/synctest the race detector may crash on these (Go 1.26).
+		FlushInterval: time.Millisecond,
 		ErrorLog:      log.New(io.Discard, "", 0), // what breaks is in the records
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host = p.Upstream.Scheme, p.Upstream.Host
