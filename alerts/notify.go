@@ -96,8 +96,6 @@ type runner struct {
 	sink
 	counts   *counts
 	identity any // equal for a sink that may go on
-	stop     context.CancelFunc
-	ended    chan struct{} // nil: it does not run yet
 }
 
 // Configure changes who is told. A sink that was there goes on with what it has still
@@ -139,35 +137,32 @@ func (n *Notifier) Configure(s Sinks) {
 
 // Run tells until ctx ends.
 func (n *Notifier) Run(ctx context.Context) {
-	running := map[*runner]bool{}
+	running := map[*runner]func(){} // each with what stops it, and waits for that
 	for {
 		n.mu.Lock()
 		want := slices.Clone(n.want)
 		n.mu.Unlock()
 		for _, r := range want {
-			if !running[r] {
-				running[r] = true
-				var own context.Context
-				own, r.stop = context.WithCancel(ctx)
-				r.ended = make(chan struct{})
+			if running[r] == nil {
+				own, cancel := context.WithCancel(ctx)
+				ended := make(chan struct{})
 				go func() {
-					defer close(r.ended)
+					defer close(ended)
 					r.run(own)
 				}()
+				running[r] = func() { cancel(); <-ended }
 			}
 		}
-		for r := range running {
+		for r, stop := range running {
 			if !slices.Contains(want, r) {
-				r.stop()
-				<-r.ended
+				stop()
 				delete(running, r)
 			}
 		}
 		select {
 		case <-ctx.Done():
-			for r := range running {
-				r.stop()
-				<-r.ended
+			for _, stop := range running {
+				stop()
 			}
 			return
 		case <-n.wake:
