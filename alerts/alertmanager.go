@@ -20,7 +20,6 @@ type alertmanager struct {
 	counts *counts
 	newest chan []Alert // holds one: what it is to be told next
 	fresh  chan struct{}
-	first  []Alert
 	length int // of what it was told last
 }
 
@@ -33,10 +32,12 @@ const (
 )
 
 func newAlertmanager(e Endpoint, client *http.Client, log *slog.Logger, c *counts, current []Alert) *alertmanager {
-	return &alertmanager{
+	s := &alertmanager{
 		to: strings.TrimRight(e.URL, "/") + "/api/v2/alerts", client: client, log: log, counts: c,
-		newest: make(chan []Alert, 1), fresh: make(chan struct{}, 1), first: current,
+		newest: make(chan []Alert, 1), fresh: make(chan struct{}, 1),
 	}
+	s.newest <- current
+	return s
 }
 
 func (s *alertmanager) tell(now []Alert, changed []Change) {
@@ -55,7 +56,7 @@ func (s *alertmanager) tell(now []Alert, changed []Change) {
 }
 
 func (s *alertmanager) run(ctx context.Context) {
-	current := s.first
+	var current []Alert
 	failures := 0
 	next := time.NewTimer(0)
 	defer next.Stop()
@@ -74,7 +75,9 @@ func (s *alertmanager) run(ctx context.Context) {
 		default:
 		}
 		pause := tellEvery
-		if len(current) > 0 {
+		if len(current) == 0 {
+			failures = 0 // nothing is left that it has not heard of
+		} else {
 			err := post(ctx, s.client, s.to, nil, posted(current, time.Now()))
 			if ctx.Err() != nil {
 				return

@@ -218,6 +218,27 @@ func TestAlertmanagerThatIsAway(t *testing.T) {
 	})
 }
 
+// A peer that was away for as long as an alert stood is told of the next one at once:
+// there is nothing any more that it has not heard of.
+func TestAlertmanagerThatWasAway(t *testing.T) {
+	inWorld(t, Sinks{Alertmanagers: []Endpoint{endpoint("http://am")}}, func(n *Notifier, w *world) {
+		w.answer = func(*http.Request) (int, http.Header, error) { return 503, nil, nil }
+		n.Tell([]Alert{firing(time.Now())}, []Change{{firing(time.Now())}})
+		time.Sleep(10 * time.Second)
+		n.Tell(nil, nil)
+		time.Sleep(tellEvery + time.Second) // the last of its pauses is over
+		w.mu.Lock()
+		w.answer, w.asked = nil, nil
+		w.mu.Unlock()
+		next := firing(time.Now())
+		n.Tell([]Alert{next}, []Change{{next}})
+		synctest.Wait()
+		if got := w.got(); len(got) != 1 {
+			t.Errorf("told %d times", len(got))
+		}
+	})
+}
+
 // A webhook is told once of each change, in order, signed.
 func TestWebhook(t *testing.T) {
 	inWorld(t, Sinks{Webhooks: []Webhook{{endpoint("http://hook/x"), "a secret of ours"}, {Endpoint: endpoint("http://bare")}}}, func(n *Notifier, w *world) {
