@@ -40,7 +40,7 @@ func newAlertmanager(e Endpoint, client *http.Client, log *slog.Logger, c *count
 	return s
 }
 
-func (s *alertmanager) tell(now []Alert, changed []Change) {
+func (s *alertmanager) tell(now, changed []Alert) {
 	select {
 	case <-s.newest:
 	default:
@@ -109,9 +109,7 @@ func posted(current []Alert, now time.Time) []byte {
 	list := make([]one, 0, len(current))
 	for i := range current {
 		a := &current[i]
-		labels := maps.Clone(a.Labels)
-		labels["alertname"] = a.Name
-		x := one{Labels: labels, Annotations: annotations(a), StartsAt: a.Since, EndsAt: now.Add(tellFor)}
+		x := one{Labels: named(a), Annotations: annotations(a), StartsAt: a.Since, EndsAt: now.Add(tellFor)}
 		if a.State == Resolved {
 			x.EndsAt = a.Ended
 		}
@@ -128,6 +126,13 @@ func posted(current []Alert, now time.Time) []byte {
 		panic(err) // of texts and times alone
 	}
 	return text
+}
+
+// named are the labels by which Alertmanagers and webhooks know an alert.
+func named(a *Alert) map[string]string {
+	labels := map[string]string{"alertname": a.Name}
+	maps.Copy(labels, a.Labels)
+	return labels
 }
 
 func annotations(a *Alert) map[string]string {

@@ -48,8 +48,8 @@ var Names = []string{
 
 // The severities, the label severity of every alert.
 const (
-	Warning  = "warning"
-	Critical = "critical"
+	warning  = "warning"
+	critical = "critical"
 )
 
 // State is where an alert stands. One that is not at all has none.
@@ -59,15 +59,15 @@ type State string
 const (
 	Pending  State = "pending"  // its condition holds, but not for long enough yet
 	Firing   State = "firing"   // it does, or did lately
-	Resolved State = "resolved" // it has not for a while; kept for ResolvedFor
+	Resolved State = "resolved" // it has not for a while; kept for resolvedFor
 )
 
-// ResolvedFor is how long a resolved alert is still shown, and told to Alertmanagers
+// resolvedFor is how long a resolved alert is still shown, and told to Alertmanagers
 // that may not have heard.
-const ResolvedFor = 5 * time.Minute
+const resolvedFor = 5 * time.Minute
 
-// Runbooks is where the page of each alert is: its name and ".md" behind it.
-const Runbooks = "https://github.com/targetside/auditor/blob/main/docs/operations/"
+// runbooks is where the page of each alert is: its name and ".md" behind it.
+const runbooks = "https://github.com/targetside/auditor/blob/main/docs/operations/"
 
 // Alert is one alert of one set of labels.
 type Alert struct {
@@ -91,7 +91,7 @@ type Alert struct {
 }
 
 // Runbook is the page that says what to do.
-func (a *Alert) Runbook() string { return Runbooks + a.Name + ".md" }
+func (a *Alert) Runbook() string { return runbooks + a.Name + ".md" }
 
 // key names an alert among all: equal labels, equal key.
 func (a *Alert) key() string { return keyOf(a.Name, a.Labels) }
@@ -105,9 +105,9 @@ func (a *Alert) inhibits() []string {
 	}
 	switch {
 	case a.Name == RetryBudgetExhausted:
-		return []string{with(RetryBudgetLow, Warning), with(RetryBudgetExhaustsSoon, Critical)}
-	case a.Name == AmplificationAboveDeclared && a.Labels["severity"] == Critical:
-		return []string{with(AmplificationAboveDeclared, Warning)}
+		return []string{with(RetryBudgetLow, warning), with(RetryBudgetExhaustsSoon, critical)}
+	case a.Name == AmplificationAboveDeclared && a.Labels["severity"] == critical:
+		return []string{with(AmplificationAboveDeclared, warning)}
 	}
 	return nil
 }
@@ -123,7 +123,3 @@ func keyOf(name string, labels map[string]string) string {
 	}
 	return b.String()
 }
-
-// Change is an alert that was told of, in the state that it came into: Firing or
-// Resolved.
-type Change struct{ Alert }

@@ -139,11 +139,11 @@ func (l *look) budget(b *Budget) {
 	add := func(name, severity string, v verdict, value float64) *observation {
 		return l.add(name, severity, v, value, labels...)
 	}
-	o := add(RetryBudgetLow, Warning, low, b.Consumed)
+	o := add(RetryBudgetLow, warning, low, b.Consumed)
 	o.summary = fmt.Sprintf("%s: %s of the retry budget is spent", where, share)
 	o.description = "Repeats have used much of what is allowed. If the dependency gets slower they rise by themselves."
 
-	o = add(RetryBudgetExhaustsSoon, Critical, soonGone, b.ExhaustsIn)
+	o = add(RetryBudgetExhaustsSoon, critical, soonGone, b.ExhaustsIn)
 	o.summary = fmt.Sprintf("%s: the retry budget is spent in %.0f s", where, b.ExhaustsIn)
 	o.description = fmt.Sprintf("%s of it is spent, and at the present slope repeats are above what is allowed within a minute.", share)
 
@@ -151,7 +151,7 @@ func (l *look) budget(b *Budget) {
 	if b.Some && math.IsNaN(value) {
 		value = math.Inf(1)
 	}
-	o = add(RetryBudgetExhausted, Critical, exhausted, value)
+	o = add(RetryBudgetExhausted, critical, exhausted, value)
 	o.summary = fmt.Sprintf("%s: the retry budget is spent (%s)", where, share)
 	o.description = "More repeats arrive than are allowed."
 }
@@ -209,7 +209,7 @@ func (l *look) deadAnswers() {
 		v = no
 	}
 	hidden := t.Arrivals > 0 && float64(t.Visible) < l.Rules.VisibilityFloor*float64(t.Arrivals)
-	o := l.add(DeadAnswers, Critical, bounded(v, hidden || l.d.Known < 10*time.Second), share)
+	o := l.add(DeadAnswers, critical, bounded(v, hidden || l.d.Known < 10*time.Second), share)
 	o.summary = fmt.Sprintf("%s: %s of the answers are for callers who have left", l.d.Dependency, percent(share))
 	o.description = "The dependency works for nobody. It may do so without a single retry, when its queue is longer than its callers' patience."
 }
@@ -228,7 +228,7 @@ func (l *look) retryAfter() {
 	case share <= earlyOver || early <= fewestEarly/2:
 		v = no
 	}
-	o := l.add(RetryAfterIgnored, Warning, bounded(v, l.missing()), share)
+	o := l.add(RetryAfterIgnored, warning, bounded(v, l.missing()), share)
 	o.summary = fmt.Sprintf("%s: %s of those asked to wait come back too early", l.d.Dependency, percent(share))
 	o.description = fmt.Sprintf("Callers do not honour Retry-After: %.0f came back before the time that they were given.", early)
 }
@@ -236,7 +236,7 @@ func (l *look) retryAfter() {
 func (l *look) coverage() {
 	t := &l.d.Minute
 	v, share := l.below(t.Verified, t.Arrivals, l.Rules.CoverageExpected)
-	o := l.add(CoverageTooLow, Warning, v, share)
+	o := l.add(CoverageTooLow, warning, v, share)
 	o.summary = fmt.Sprintf("%s: only %s of arrivals carry a key that proves its author", l.d.Dependency, percent(share))
 	o.description = fmt.Sprintf("Fewer than the %s that are normal here. What arrives without one may be repeats that nobody can count.", percent(l.Rules.CoverageExpected))
 }
@@ -264,7 +264,7 @@ func (l *look) below(some, all uint64, want float64) (verdict, float64) {
 func (l *look) blind() {
 	d := l.d
 	add := func(reason string, v verdict, value float64, text string) {
-		o := l.add(AuditorBlind, Warning, v, value, "reason", reason)
+		o := l.add(AuditorBlind, warning, v, value, "reason", reason)
 		o.summary = fmt.Sprintf("%s: the auditor cannot see enough (%s: %.3g)", d.Dependency, reason, value)
 		o.description = text + " That no other alert fires says nothing."
 	}
@@ -291,7 +291,7 @@ func (l *look) blind() {
 func observeSources(in *Input) (out []observation) {
 	add := func(reason, source string, v verdict, value float64, summary, text string) {
 		out = append(out, observation{
-			name: AuditorBlind, labels: clean(map[string]string{"severity": Warning, "reason": reason, "source": source}), at: in.Now, verdict: v, value: value,
+			name: AuditorBlind, labels: clean(map[string]string{"severity": warning, "reason": reason, "source": source}), at: in.Now, verdict: v, value: value,
 			summary: summary, description: text,
 		})
 	}

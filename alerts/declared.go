@@ -41,11 +41,11 @@ func (l *look) amplification() {
 	summary := fmt.Sprintf("%s: %.3g arrivals per question, where the declared policy makes %.3g at most (%.3g times as many)",
 		l.d.Dependency, measured, worst, measured/worst)
 	side := l.side(plan)
-	o := l.add(AmplificationAboveDeclared, Warning, bounded(v, l.missing()), measured)
+	o := l.add(AmplificationAboveDeclared, warning, bounded(v, l.missing()), measured)
 	o.summary = summary
 	o.description = side + fmt.Sprintf(" Repeats take %s of the time in system.", percent(share))
 
-	o = l.add(AmplificationAboveDeclared, Critical, bounded(costs, l.missing()), measured)
+	o = l.add(AmplificationAboveDeclared, critical, bounded(costs, l.missing()), measured)
 	o.summary = summary
 	o.description = side + fmt.Sprintf(" It costs: repeats take %s of the time in system", percent(share))
 	if tooMany {

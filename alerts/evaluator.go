@@ -19,9 +19,9 @@ type Evaluator struct {
 // NewEvaluator returns an evaluator that knows of no alert.
 func NewEvaluator() *Evaluator { return &Evaluator{episodes: map[string]*episode{}} }
 
-// Step looks at what is known and returns what somebody is to be told, what is worse
-// first.
-func (e *Evaluator) Step(in *Input) (changes []Change) {
+// Step looks at what is known and returns what somebody is to be told: alerts that have
+// come to be Firing or Resolved, what is worse first.
+func (e *Evaluator) Step(in *Input) (changed []Alert) {
 	if in.Standby {
 		clear(e.episodes)
 		return nil
@@ -31,7 +31,7 @@ func (e *Evaluator) Step(in *Input) (changes []Change) {
 		ended = ""
 	}
 	var over []*episode
-	look := func(key string, v verdict, at time.Time) {
+	step := func(key string, v verdict, at time.Time) {
 		x := e.episodes[key]
 		was := x.State
 		if !x.step(v, at, in.Now, ended) {
@@ -54,13 +54,13 @@ func (e *Evaluator) Step(in *Input) (changes []Change) {
 			e.episodes[key] = x
 		}
 		x.say(&o)
-		look(key, bounded(o.verdict, held && o.labels["dependency"] != ""), o.at)
+		step(key, bounded(o.verdict, held && o.labels["dependency"] != ""), o.at)
 	}
 	// Of a dependency without traffic, and of what is not configured any more, there
 	// was nothing to look at.
 	for _, key := range slices.Sorted(maps.Keys(e.episodes)) {
 		if !looked[key] {
-			look(key, bounded(no, held || in.Warming || in.Unknown), in.Now)
+			step(key, bounded(no, held || in.Warming || in.Unknown), in.Now)
 		}
 	}
 	e.inhibit()
@@ -68,18 +68,18 @@ func (e *Evaluator) Step(in *Input) (changes []Change) {
 		switch {
 		case x.State == Firing && !x.Told && !x.Inhibited:
 			x.Told = true
-			changes = append(changes, Change{x.Alert})
+			changed = append(changed, x.Alert)
 		case x.State == Resolved && !x.Told:
 			delete(e.episodes, key) // nobody heard of it
 		}
 	}
 	for _, x := range over {
 		if x.Told {
-			changes = append(changes, Change{x.Alert})
+			changed = append(changed, x.Alert)
 		}
 	}
-	slices.SortFunc(changes, func(a, b Change) int { return compare(&a.Alert, &b.Alert) })
-	return changes
+	slices.SortFunc(changed, compare)
+	return changed
 }
 
 // inhibit finds what says nothing more beside what else fires.
@@ -112,11 +112,11 @@ func (e *Evaluator) Alerts() []Alert {
 	for _, x := range e.episodes {
 		out = append(out, x.Alert)
 	}
-	slices.SortFunc(out, func(a, b Alert) int { return compare(&a, &b) })
+	slices.SortFunc(out, compare)
 	return out
 }
 
-func compare(a, b *Alert) int {
+func compare(a, b Alert) int {
 	return cmp.Or(cmp.Compare(a.Labels["severity"], b.Labels["severity"]), cmp.Compare(slices.Index(Names, a.Name), slices.Index(Names, b.Name)), cmp.Compare(a.key(), b.key()))
 }
 

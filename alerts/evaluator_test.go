@@ -368,9 +368,9 @@ func TestAboveDeclaredNamesTheSide(t *testing.T) {
 			b := newBench(t)
 			b.in.Rules.Declared = plan(1000, 3, 3)
 			b.dep().Closed = &Closed{Span: 300 * time.Second, Totals: aggregate.Totals{Arrivals: 2000, Verified: 2000, BusySeconds: 100}, Questions: 200, Hops: c.hops}
-			severity := Warning
+			severity := warning
 			if costs {
-				b.dep().Closed.RepeatSeconds, severity = 50, Critical
+				b.dep().Closed.RepeatSeconds, severity = 50, critical
 			}
 			b.pass(70)
 			var told []Alert

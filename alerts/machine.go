@@ -30,7 +30,7 @@ type episode struct {
 func (e *episode) step(v verdict, at, now time.Time, ended State) bool {
 	if e.State == Resolved {
 		if v != yes {
-			return now.Sub(e.Ended) < ResolvedFor
+			return now.Sub(e.Ended) < resolvedFor
 		}
 		e.begin(at)
 	}

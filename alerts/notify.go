@@ -3,6 +3,7 @@ package alerts
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -88,7 +89,7 @@ func (c *counts) ended(err error) {
 // now are all that it should know of, changed what is new among it.
 type sink interface {
 	run(ctx context.Context)
-	tell(now []Alert, changed []Change)
+	tell(now, changed []Alert)
 }
 
 // runner is a sink of the configuration.
@@ -171,7 +172,7 @@ func (n *Notifier) Run(ctx context.Context) {
 }
 
 // Tell hands on what is new and what there is. It does not wait.
-func (n *Notifier) Tell(now []Alert, changed []Change) {
+func (n *Notifier) Tell(now, changed []Alert) {
 	told := slices.DeleteFunc(slices.Clone(now), func(a Alert) bool { return !a.Told })
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -202,17 +203,17 @@ func (n *Notifier) Sent() []Sent {
 type logSink struct {
 	log     *slog.Logger
 	counts  *counts
-	changes chan Change
+	changes chan Alert
 }
 
 // mostWaiting is how many changes wait for one sink.
 const mostWaiting = 1000
 
 func newLogSink(log *slog.Logger, c *counts) *logSink {
-	return &logSink{log, c, make(chan Change, mostWaiting)}
+	return &logSink{log, c, make(chan Alert, mostWaiting)}
 }
 
-func (s *logSink) tell(_ []Alert, changed []Change) {
+func (s *logSink) tell(_, changed []Alert) {
 	for _, c := range changed {
 		select {
 		case s.changes <- c:
@@ -229,7 +230,7 @@ func (s *logSink) run(ctx context.Context) {
 			return
 		case c := <-s.changes:
 			args := []any{"alert", c.Name}
-			for _, k := range sortedKeys(c.Labels) {
+			for _, k := range slices.Sorted(maps.Keys(c.Labels)) {
 				args = append(args, k, c.Labels[k])
 			}
 			// What is wrong is the dependency, and not the daemon whose log this is.

@@ -78,7 +78,7 @@ func inWorld(t *testing.T, sinks Sinks, f func(n *Notifier, w *world)) {
 
 func firing(at time.Time) Alert {
 	return Alert{
-		Name: RetryBudgetLow, Labels: map[string]string{"dependency": "seats", "severity": Warning}, State: Firing, Told: true,
+		Name: RetryBudgetLow, Labels: map[string]string{"dependency": "seats", "severity": warning}, State: Firing, Told: true,
 		Summary: "seats: much is spent", Description: "Why.", Since: at, Fired: at,
 	}
 }
@@ -109,7 +109,7 @@ func TestAlertmanagerIsToldAgain(t *testing.T) {
 	inWorld(t, Sinks{Alertmanagers: []Endpoint{endpoint("http://am:9093/base/")}}, func(n *Notifier, w *world) {
 		begun := time.Now()
 		a := firing(begun)
-		n.Tell([]Alert{a}, []Change{{a}})
+		n.Tell([]Alert{a}, []Alert{a})
 		synctest.Wait()
 		if got := w.got(); len(got) != 1 || got[0].to != "http://am:9093/base/api/v2/alerts" || got[0].header.Get("Content-Type") != "application/json" {
 			t.Fatalf("%+v", got)
@@ -125,8 +125,8 @@ func TestAlertmanagerIsToldAgain(t *testing.T) {
 		}
 		for i, x := range got {
 			list := decode(t, x.body)
-			want := map[string]string{"alertname": RetryBudgetLow, "dependency": "seats", "severity": Warning}
-			if len(list) != 1 || !reflect.DeepEqual(list[0].Labels, want) || !list[0].StartsAt.Equal(begun) || list[0].Annotations["runbook_url"] != Runbooks+"RetryBudgetLow.md" {
+			want := map[string]string{"alertname": RetryBudgetLow, "dependency": "seats", "severity": warning}
+			if len(list) != 1 || !reflect.DeepEqual(list[0].Labels, want) || !list[0].StartsAt.Equal(begun) || list[0].Annotations["runbook_url"] != runbooks+"RetryBudgetLow.md" {
 				t.Fatalf("%+v", list)
 			}
 			ends := list[0].EndsAt
@@ -136,7 +136,7 @@ func TestAlertmanagerIsToldAgain(t *testing.T) {
 		}
 		over := time.Now()
 		a = resolved(a, over)
-		n.Tell([]Alert{a}, []Change{{a}})
+		n.Tell([]Alert{a}, []Alert{a})
 		synctest.Wait()
 		got = w.got()
 		if list := decode(t, got[len(got)-1].body); !list[0].EndsAt.Equal(over) {
@@ -179,7 +179,7 @@ func TestAlertmanagerThatIsAway(t *testing.T) {
 		a := firing(time.Now())
 		b := a
 		b.Name = DeadAnswers
-		n.Tell([]Alert{a}, []Change{{a}})
+		n.Tell([]Alert{a}, []Alert{a})
 		count := func(host string) (n int) {
 			for _, x := range w.got() {
 				if strings.Contains(x.to, host) {
@@ -191,7 +191,7 @@ func TestAlertmanagerThatIsAway(t *testing.T) {
 		for i := range 3600 {
 			time.Sleep(time.Second)
 			if i%10 == 0 { // much happens meanwhile
-				n.Tell([]Alert{a, b}, []Change{{b}})
+				n.Tell([]Alert{a, b}, []Alert{b})
 			}
 		}
 		synctest.Wait()
@@ -223,7 +223,7 @@ func TestAlertmanagerThatIsAway(t *testing.T) {
 func TestAlertmanagerThatWasAway(t *testing.T) {
 	inWorld(t, Sinks{Alertmanagers: []Endpoint{endpoint("http://am")}}, func(n *Notifier, w *world) {
 		w.answer = func(*http.Request) (int, http.Header, error) { return 503, nil, nil }
-		n.Tell([]Alert{firing(time.Now())}, []Change{{firing(time.Now())}})
+		n.Tell([]Alert{firing(time.Now())}, []Alert{firing(time.Now())})
 		time.Sleep(10 * time.Second)
 		n.Tell(nil, nil)
 		time.Sleep(tellEvery + time.Second) // the last of its pauses is over
@@ -231,7 +231,7 @@ func TestAlertmanagerThatWasAway(t *testing.T) {
 		w.answer, w.asked = nil, nil
 		w.mu.Unlock()
 		next := firing(time.Now())
-		n.Tell([]Alert{next}, []Change{{next}})
+		n.Tell([]Alert{next}, []Alert{next})
 		synctest.Wait()
 		if got := w.got(); len(got) != 1 {
 			t.Errorf("told %d times", len(got))
@@ -248,8 +248,8 @@ func TestWebhook(t *testing.T) {
 		for range 10 {
 			n.Tell([]Alert{a}, nil)
 		}
-		n.Tell([]Alert{a}, []Change{{a}})
-		n.Tell([]Alert{over}, []Change{{over}})
+		n.Tell([]Alert{a}, []Alert{a})
+		n.Tell([]Alert{over}, []Alert{over})
 		time.Sleep(time.Hour)
 		var notices []Notice
 		ids := map[string]bool{}
@@ -278,7 +278,7 @@ func TestWebhook(t *testing.T) {
 			t.Fatalf("%+v", notices)
 		}
 		want := Notice{
-			Schema: WebhookSchema, ID: notices[0].ID, Status: Firing, Labels: map[string]string{"alertname": RetryBudgetLow, "dependency": "seats", "severity": Warning},
+			Schema: WebhookSchema, ID: notices[0].ID, Status: Firing, Labels: map[string]string{"alertname": RetryBudgetLow, "dependency": "seats", "severity": warning},
 			Annotations: map[string]string{"summary": a.Summary, "description": a.Description, "runbook_url": a.Runbook()}, StartsAt: notices[0].StartsAt,
 		}
 		if !reflect.DeepEqual(notices[0], want) {
@@ -328,7 +328,7 @@ func TestWebhookRetries(t *testing.T) {
 				}
 				begun := time.Now()
 				a := firing(begun)
-				n.Tell([]Alert{a}, []Change{{a}})
+				n.Tell([]Alert{a}, []Alert{a})
 				time.Sleep(time.Hour)
 				got := w.got()
 				s := n.Sent()[1]
@@ -357,7 +357,7 @@ func TestWebhooksKeepABudget(t *testing.T) {
 		for i := range 60 {
 			a := firing(begun)
 			a.Labels = map[string]string{"dependency": fmt.Sprint(i)}
-			n.Tell([]Alert{a}, []Change{{a}})
+			n.Tell([]Alert{a}, []Alert{a})
 			time.Sleep(time.Minute)
 		}
 		time.Sleep(time.Hour)
@@ -376,7 +376,7 @@ func TestWebhooksKeepABudget(t *testing.T) {
 		w.answer = nil
 		w.mu.Unlock()
 		a := firing(time.Now())
-		n.Tell([]Alert{a}, []Change{{a}})
+		n.Tell([]Alert{a}, []Alert{a})
 		time.Sleep(time.Minute)
 		if s := n.Sent()[1]; s.Taken != 1 || s.Error != "" {
 			t.Errorf("back, it hears nothing: %+v", s)
@@ -446,7 +446,7 @@ func TestDeadSinksHoldUpNobody(t *testing.T) {
 	a := firing(time.Now())
 	begun := time.Now()
 	for range 3000 { // more than wait for anybody
-		n.Tell([]Alert{a}, []Change{{a}})
+		n.Tell([]Alert{a}, []Alert{a})
 	}
 	if took := time.Since(begun); took >= sendTimeout { // as one that waits for a sink takes
 		t.Errorf("telling took %v", took)
@@ -511,7 +511,7 @@ func TestSecretsStayHidden(t *testing.T) {
 	ended := make(chan struct{})
 	go func() { defer close(ended); n.Run(ctx) }()
 	a := firing(time.Now())
-	n.Tell([]Alert{a}, []Change{{a}})
+	n.Tell([]Alert{a}, []Alert{a})
 	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		if !slices.ContainsFunc(n.Sent()[1:], func(s Sent) bool { return s.Failed == 0 }) {
 			break
@@ -547,7 +547,7 @@ func TestConfigure(t *testing.T) {
 	inWorld(t, Sinks{Webhooks: []Webhook{first, second}}, func(n *Notifier, w *world) {
 		w.answer = func(*http.Request) (int, http.Header, error) { return 500, nil, nil }
 		a := firing(time.Now())
-		n.Tell([]Alert{a}, []Change{{a}})
+		n.Tell([]Alert{a}, []Alert{a})
 		synctest.Wait()
 		n.Configure(Sinks{Webhooks: []Webhook{first}, Alertmanagers: []Endpoint{endpoint("http://am")}})
 		synctest.Wait()

@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"time"
 )
@@ -130,5 +128,3 @@ func sleep(ctx context.Context, d time.Duration) bool {
 }
 
 func indexed(name string, i int) string { return name + "[" + strconv.Itoa(i) + "]" }
-
-func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }

@@ -72,7 +72,7 @@ func newWebhook(to Webhook, client *http.Client, log *slog.Logger, c *counts) *w
 	return &webhook{to, client, log, c, make(chan pendingNotice, mostWaiting)}
 }
 
-func (s *webhook) tell(_ []Alert, changed []Change) {
+func (s *webhook) tell(_, changed []Alert) {
 	for i := range changed {
 		select {
 		case s.changes <- newNotice(&changed[i]):
@@ -82,15 +82,11 @@ func (s *webhook) tell(_ []Alert, changed []Change) {
 	}
 }
 
-func newNotice(c *Change) pendingNotice {
-	labels := map[string]string{"alertname": c.Name}
-	for k, v := range c.Labels {
-		labels[k] = v
-	}
-	sum := sha256.Sum256([]byte(c.key() + "\x00" + string(c.State) + "\x00" + c.Since.UTC().Format(time.RFC3339Nano)))
-	n := Notice{WebhookSchema, hex.EncodeToString(sum[:16]), c.State, labels, annotations(&c.Alert), c.Since, nil}
-	if c.State == Resolved {
-		n.EndsAt = &c.Ended
+func newNotice(a *Alert) pendingNotice {
+	sum := sha256.Sum256([]byte(a.key() + "\x00" + string(a.State) + "\x00" + a.Since.UTC().Format(time.RFC3339Nano)))
+	n := Notice{WebhookSchema, hex.EncodeToString(sum[:16]), a.State, named(a), annotations(a), a.Since, nil}
+	if a.State == Resolved {
+		n.EndsAt = &a.Ended
 	}
 	body, err := json.Marshal(&n)
 	if err != nil {
