@@ -81,7 +81,8 @@ type Alert struct {
 	Inhibited bool
 	// Told says that sinks were told that it fires.
 	Told bool
-	// Value is what the condition compares; +Inf where nothing is allowed.
+	// Value is what the condition compares; +Inf where nothing is allowed, and no number
+	// where that is not known.
 	Value float64
 	// Summary and Description are for people, and change while it fires.
 	Summary, Description string

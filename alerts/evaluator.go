@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -188,7 +189,7 @@ func (e *Evaluator) Restore(state []byte) error {
 		if !known || s.State != Firing && s.State != Resolved {
 			continue
 		}
-		a := Alert{Name: s.Name, Labels: s.Labels, State: s.State, Told: s.Told, Summary: s.Summary, Description: s.Description, Since: s.Since, Fired: s.Fired, Ended: s.Ended}
+		a := Alert{Name: s.Name, Labels: s.Labels, State: s.State, Told: s.Told, Value: math.NaN(), Summary: s.Summary, Description: s.Description, Since: s.Since, Fired: s.Fired, Ended: s.Ended}
 		if key := a.key(); e.episodes[key] == nil || e.episodes[key].State == Pending {
 			e.episodes[key] = &episode{Alert: a, timing: t}
 		}
