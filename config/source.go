@@ -47,6 +47,24 @@ type Source struct {
 
 func (s *Source) setDefaults() { s.Format, s.Vantage = "auto", "at_target" }
 
+// Kind is the key that says where it reads: kafka, file, http, syslog or als. Empty is
+// a source that says nothing of it.
+func (s *Source) Kind() string {
+	switch {
+	case s.Kafka != nil:
+		return "kafka"
+	case s.File != nil:
+		return "file"
+	case s.HTTP != nil:
+		return "http"
+	case s.Syslog != nil:
+		return "syslog"
+	case s.ALS != nil:
+		return "als"
+	}
+	return ""
+}
+
 // Location returns the zone of stamps that carry none.
 func (s *Source) Location() (*time.Location, error) { return zone(s.Zone) }
 
@@ -80,6 +98,9 @@ type Kafka struct {
 func (k *Kafka) setDefaults() {
 	k.Group, k.Start, k.SessionTimeout = "auditor", "first", 30*time.Second
 }
+
+// Divided says that instances divide the partitions, and the questions with them.
+func (k *Kafka) Divided() bool { return k.Keyed || k.Exchange != nil }
 
 // StartAt is the time that Start is, zero if it is none.
 func (k *Kafka) StartAt() time.Time {

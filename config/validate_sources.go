@@ -64,20 +64,13 @@ func (c *Config) checkSources(k *checks) {
 			}
 		}
 		if network, listen, spool := s.Listener(); network != "" {
-			kind := "http"
-			switch {
-			case s.Syslog != nil:
-				kind = "syslog"
-			case s.ALS != nil:
-				kind = "als"
-			}
 			if _, port, _ := net.SplitHostPort(listen); port != "0" {
 				if network != "tcp" {
 					listen = network + " " + listen
 				}
-				taken(listens, listen, at+"."+kind+".listen", "only one can listen there")
+				taken(listens, listen, at+"."+s.Kind()+".listen", "only one can listen there")
 			}
-			taken(spools, spool, at+"."+kind+".spool", "each source has a spool of its own")
+			taken(spools, spool, at+"."+s.Kind()+".spool", "each source has a spool of its own")
 		}
 		if kinds != 1 {
 			k.add(at, "found %d of kafka, file, http, syslog and als: want exactly one", kinds)

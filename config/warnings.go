@@ -93,7 +93,7 @@ func (c *Config) warnAlerts(warn func(path, format string, args ...any)) {
 	}
 	for i := range c.Sources {
 		k := c.Sources[i].Kafka
-		if k == nil || !k.Keyed && k.Exchange == nil {
+		if k == nil || !k.Divided() {
 			continue
 		}
 		at, word := index("sources", i)+".kafka.keyed", "keyed"

@@ -231,7 +231,7 @@ func (c *checker) policy() {
 // shares says what becomes of alerts where several instances share the questions.
 func (c *checker) shares() {
 	for i := range c.Sources {
-		if k := c.Sources[i].Kafka; k != nil && (k.Keyed || k.Exchange != nil) {
+		if k := c.Sources[i].Kafka; k != nil && k.Divided() {
 			c.remark("alerts: of several instances that share the partitions of sources[%d] each judges its own share: it tells what fires there, and resolves nothing; an Alertmanager does, 3 minutes after the last has told it", i)
 		}
 	}

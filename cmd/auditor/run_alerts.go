@@ -268,7 +268,7 @@ func (a *alerting) name() string {
 		parts = append(parts, sourceName(s))
 		if s.Kafka != nil {
 			parts = append(parts, s.Kafka.Group)
-			share = share || s.Kafka.Keyed || s.Kafka.Exchange != nil
+			share = share || s.Kafka.Divided()
 		}
 	}
 	if share {

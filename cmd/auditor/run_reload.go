@@ -125,7 +125,7 @@ func (x identity) same(o identity) bool { return reflect.DeepEqual(x, o) } // lo
 // newSource is the source of a configuration; it is not open yet.
 func (d *daemon) newSource(l *loaded, i int) *source {
 	c := &l.Sources[i]
-	s := &source{name: sourceName(c), kind: sourceKind(c), identity: l.identity(i), log: d.log}
+	s := &source{name: sourceName(c), kind: c.Kind(), identity: l.identity(i), log: d.log}
 	s.open = func() (reads, *ingest.DeadLetter, error) { return openSource(i, c, d.store, d.log) }
 	return s
 }
@@ -234,7 +234,7 @@ func (d *daemon) change(ctx context.Context) (*api.Reloaded, error) {
 			return nil, l.Refuse(key, "cannot change while an exchange is in use, whose instances all count alike: put it back, or stop all instances and start them anew")
 		}
 	}
-	apply, err := d.server.Change(l.apiOptions(d.log))
+	show, err := d.server.Change(l.apiOptions(d.log))
 	if err != nil {
 		return nil, err
 	}
@@ -242,8 +242,7 @@ func (d *daemon) change(ctx context.Context) (*api.Reloaded, error) {
 	if err != nil {
 		return nil, err
 	}
-	show := apply
-	apply = func() { show(); d.alerting.notifier.Configure(told) }
+	apply := func() { show(); d.alerting.notifier.Configure(told) }
 	c, err := l.pipelineConfig(d.now())
 	if err != nil {
 		return nil, err
@@ -355,7 +354,7 @@ func (l *loaded) fits(was *loaded, sources []*source) error {
 				continue
 			}
 			if network == hadNetwork && listen == hadListen || spool == hadSpool {
-				return l.Refuse(at+"."+sourceKind(s), "the settings of a listener or spool that is in use cannot change while the daemon runs: put it back, or restart the daemon")
+				return l.Refuse(at+"."+s.Kind(), "the settings of a listener or spool that is in use cannot change while the daemon runs: put it back, or restart the daemon")
 			}
 		}
 	}

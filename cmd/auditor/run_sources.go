@@ -37,21 +37,6 @@ func sourceName(s *config.Source) string {
 	return listen
 }
 
-// sourceKind is what kind of source it is, by the key in its configuration.
-func sourceKind(s *config.Source) string {
-	switch {
-	case s.Kafka != nil:
-		return "kafka"
-	case s.File != nil:
-		return "file"
-	case s.Syslog != nil:
-		return "syslog"
-	case s.ALS != nil:
-		return "als"
-	}
-	return "http"
-}
-
 // openSource prepares a source; it does not read yet.
 func openSource(i int, s *config.Source, positions ingest.Positions, log *slog.Logger) (r reads, dead *ingest.DeadLetter, err error) {
 	switch {
@@ -87,7 +72,7 @@ func openKafka(i int, s *config.Source, log *slog.Logger) (*ingest.Kafka, error)
 
 func kafkaConfig(i int, k *config.Kafka, log *slog.Logger) (c ingest.KafkaConfig, err error) {
 	c = ingest.KafkaConfig{Source: i, Brokers: k.Brokers, Topics: k.Topics, Group: k.Group, SessionTimeout: k.SessionTimeout, Log: log}
-	c.Keyed = k.Keyed || k.Exchange != nil // its partitions are shared out
+	c.Keyed = k.Divided()
 	if c.StartAt = k.StartAt(); k.Start == "last" {
 		c.Start = ingest.KafkaLast
 	}
@@ -113,7 +98,6 @@ func kafkaConfig(i int, k *config.Kafka, log *slog.Logger) (c ingest.KafkaConfig
 // openListening listens for what is sent to a source, and opens its spool. What it
 // cannot listen at is said before anything runs.
 func openListening(i int, s *config.Source, log *slog.Logger) (r reads, err error) {
-	kind := sourceKind(s)
 	network, listen, _ := s.Listener()
 	var l net.Listener
 	var packets *net.UDPConn
@@ -126,7 +110,7 @@ func openListening(i int, s *config.Source, log *slog.Logger) (r reads, err erro
 		l, err = net.Listen(network, listen)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("sources[%d].%s.listen: %w", i, kind, err)
+		return nil, fmt.Errorf("sources[%d].%s.listen: %w", i, s.Kind(), err)
 	}
 	switch {
 	case s.HTTP != nil:
