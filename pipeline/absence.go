@@ -117,17 +117,19 @@ const (
 // absent notes that ticks up to closed were closed without the partition, of which
 // records before offset next, and of ticks before with, are counted already.
 func (p *livePart) absent(closed, with, next int64) {
-	note := func(x absence) {
-		if !slices.Contains(p.away, x) {
-			p.away = append(slices.Clone(p.away), x)
-			p.away = p.away[max(0, len(p.away)-maxAbsences):]
-		}
-	}
 	if next > 0 || with == noTick {
-		note(absence{From: next, Tick: closed})
+		p.miss(absence{From: next, Tick: closed})
 	}
 	if with != noTick && with < closed {
-		note(absence{First: with, Tick: closed})
+		p.miss(absence{First: with, Tick: closed})
+	}
+}
+
+// miss notes an absence. Decoders may still read what was noted before.
+func (p *livePart) miss(x absence) {
+	if !slices.Contains(p.away, x) {
+		p.away = append(slices.Clone(p.away), x)
+		p.away = p.away[max(0, len(p.away)-maxAbsences):]
 	}
 }
 
@@ -182,6 +184,6 @@ func (s *scope) back(p *livePart) {
 	}
 	p.absent(s.closing, noTick, p.counted)
 	if p.final < s.closing {
-		p.away = append(p.away, absence{From: p.next, First: p.final, Tick: s.closing})
+		p.miss(absence{From: p.next, First: p.final, Tick: s.closing})
 	}
 }
