@@ -206,10 +206,11 @@ func TestServerHAProxySyslogSource(t *testing.T) {
 	bin := findServer(t, "haproxy", "Debian: apt-get install haproxy")
 	for _, how := range []string{"ring", "rfc3164", "rfc5424"} {
 		t.Run(how, func(t *testing.T) {
-			a, dir, port, to := newTriedApp(t), t.TempDir(), freePort(t), freeUDPPort(t)
+			a, dir, port, to := newTriedApp(t), t.TempDir(), freePort(t), freePort(t)
 			global := strings.Replace(shipped(t, "haproxy-syslog.cfg"), ":5514", ":"+strconv.Itoa(to), 1)
 			source := fmt.Sprintf(`syslog: {listen: "127.0.0.1:%d"}`, to)
 			if how != "ring" {
+				to = freeUDPPort(t)
 				global = fmt.Sprintf("global\n    log 127.0.0.1:%d len 8192 format %s local0\n", to, how)
 				source = fmt.Sprintf(`syslog: {protocol: udp, listen: "127.0.0.1:%d"}`, to)
 			}
