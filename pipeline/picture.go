@@ -362,7 +362,7 @@ func (s *scope) picture(p *Picture) bool {
 	p.Scopes++
 	p.Closed = min(p.Closed, s.closed)
 	p.Rebuilding = p.Rebuilding || s.closed < s.emitFrom
-	p.Warming = p.Warming || s.cold || s.closed < s.warm
+	p.Warming = p.Warming || s.warming()
 	if s.storeErr != nil {
 		p.StoreErr = s.storeErr
 	}

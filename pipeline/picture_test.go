@@ -55,6 +55,10 @@ func TestAPictureShowsWhatWasReadASecondAgo(t *testing.T) {
 		if p := f.live.Picture(); len(p.Dependencies) > 0 && len(p.Dependencies[0].Windows) > 0 {
 			t.Errorf("figures of long ago: %+v", p.Dependencies[0].Windows[0].Total)
 		}
+		// Nor does it have to be written to for what was asked before to be known.
+		if p := f.live.Picture(); p.Warming {
+			t.Error("warming does not end while the log rests")
+		}
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
 		f.sessions[0].Close(ctx)

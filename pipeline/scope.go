@@ -46,6 +46,7 @@ type scope struct {
 	stored   int64               // rows of ticks before are stored
 	cold     bool                // some partition was never read before; until its first tick
 	warm     int64               // ticks from here on know all that was asked before
+	quiet    int64               // ticks before would be closed, had others been written
 	filed    map[int64]uint64
 	rows     map[int64]map[rowKey]*aggregate.Counts
 	pending  int // rows in rows
@@ -99,7 +100,7 @@ const settle = 2 * time.Second
 func newScope(l *Live, name string, shards int, exchanged bool) *scope {
 	s := &scope{
 		live: l, name: name, width: shards, block: l.shared.offsetBlock, log: l.cfg.Log.With("scope", name), parts: map[string]*livePart{},
-		closed: noTick, closing: noTick, final: noTick, emitFrom: noTick, stored: noTick, warm: noTick,
+		closed: noTick, closing: noTick, final: noTick, emitFrom: noTick, stored: noTick, warm: noTick, quiet: noTick,
 		filed: map[int64]uint64{}, rows: map[int64]map[rowKey]*aggregate.Counts{}, late: map[lateKey]*lateRows{},
 		windows: newWindows(l.keepSeconds(), int64(l.cfg.Lateness/time.Second)), recent: newClosedTicks(), open: newOpenTicks(), totals: map[uint16]*aggregate.Sums{}, over: map[uint16]*aggregate.Histogram{},
 		writing: make(chan struct{}, 1), episodes: newEpisodes(),
@@ -290,12 +291,28 @@ func (s *scope) pulse() {
 	now := s.live.cfg.Clock()
 	if s.atEnd() {
 		s.windows.slide(now.Unix() - 1)
+		s.rest()
 	}
 	job := &liveJob{beat: true, most: most, to: s.closeable(now)}
 	s.closing = max(s.closing, job.to)
 	s.mu.Unlock()
 	s.send(job)
 }
+
+// rest notes that nothing was written lately, without which ticks do not close: what
+// was asked before is known all the same, once the silence lasts.
+func (s *scope) rest() {
+	if s.windows.newest == noTick {
+		return
+	}
+	s.quiet = max(s.quiet, s.windows.head-int64(s.live.cfg.Lateness/time.Second))
+	if known := s.windows.newest + 2*s.horizon(); s.cold && s.quiet >= known {
+		s.cold, s.warm = false, max(s.warm, known)
+	}
+}
+
+// warming says that what was asked before is not known.
+func (s *scope) warming() bool { return s.cold || max(s.closed, s.quiet) < s.warm }
 
 // take books what a shard found in a job; blocks are those of late arrivals.
 func (s *scope) take(shard int, j *liveJob, out *aggregate.Output, stats aggregate.Stats, blocks []int64) {

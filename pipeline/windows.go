@@ -10,7 +10,8 @@ import (
 // windows of a picture are added up from. Beats of a second may come as long as
 // its records do.
 type windows struct {
-	head    int64 // the newest second with a record
+	head    int64 // the newest second with a record, or what the wall clock makes of it
+	newest  int64 // the newest second with a record
 	keep    int64 // seconds
 	delay   delay
 	seconds map[int64]*liveSecond
@@ -51,7 +52,7 @@ func (l *Live) budgetSeconds() int {
 }
 
 func newWindows(keep, lateness int64) *windows {
-	return &windows{head: noTick, keep: keep, delay: newDelay(lateness), seconds: map[int64]*liveSecond{}, sources: map[int]*SourceCounts{}}
+	return &windows{head: noTick, newest: noTick, keep: keep, delay: newDelay(lateness), seconds: map[int64]*liveSecond{}, sources: map[int]*SourceCounts{}}
 }
 
 // sumsAt is the element of a list, made if it is not there.
@@ -100,6 +101,7 @@ func (w *windows) add(beats []aggregate.Beat, homes []uint16, now int64) {
 		sec.peers.at(home, int(b.Dims.Peer)).Add(b)
 	}
 	if len(beats) > 0 {
+		w.newest = max(w.newest, min(newest, now+1))
 		w.delay.came(newest, now)
 	}
 }
