@@ -165,6 +165,9 @@ func labRun(ctx context.Context, p *program, args []string) (int, error) {
 	if dir == "" {
 		dir = "lab-" + s.Name + "-" + a.Name
 	}
+	if err := labFolder(dir); err != nil {
+		return exitFailed, err
+	}
 	r, err := playArm(ctx, p, &a, *f.format, dir)
 	if err != nil {
 		return exitFailed, fmt.Errorf("%w; what is in %s is not whole", err, dir)
@@ -239,12 +242,35 @@ func (r *labResult) judged(p *program) (int, error) {
 	return exitFailed, nil
 }
 
+// labFiles are what a run writes into its folder, and labMark is there from its
+// beginning.
+var labFiles = []string{"access.log", "events.jsonl", "auditor.yaml", "originators.yaml", "truth.json", "report.json", "chart.svg"}
+
+const labMark = ".auditor-lab"
+
+// labFolder makes the folder of a run. One that holds files of these names which no run
+// has written is somebody's, and refused.
+func labFolder(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	mark := filepath.Join(dir, labMark)
+	if _, err := os.Stat(mark); err == nil {
+		return nil
+	}
+	for _, name := range labFiles {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return fmt.Errorf("%s holds %s, which no run of the lab has written: give another folder with --out, or move that away", dir, name)
+		} else if !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return os.WriteFile(mark, nil, 0o644)
+}
+
 // playArm plays an arm into a folder, audits its log as anybody would, from the files
 // alone, and compares.
 func playArm(ctx context.Context, p *program, a *lab.Arm, format, dir string) (*labResult, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
 	in := func(name string) string { return filepath.Join(dir, name) }
 	for _, name := range []string{"auditor.yaml", "originators.yaml", "truth.json", "report.json", "chart.svg"} {
 		if err := os.Remove(in(name)); err != nil && !errors.Is(err, os.ErrNotExist) { // of an earlier run

@@ -201,12 +201,19 @@ func budgetLine(m *aggregate.Measure) string {
 func deadLine(m *aggregate.Measure) string {
 	r := &m.Responses
 	see := sightOf(m)
-	share := see.share(dead(r), r.Answers)
-	if share == unknown {
+	if see.none && dead(r) == 0 {
 		return "Whether callers were still there to read their answers, this log does not show."
 	}
-	return fmt.Sprintf("Work for nobody: %s of answers, %s in system (%s of records can show a departure).",
-		share, see.deadSeconds(r.DeadSeconds), show(r.Visibility, percent))
+	shown := fmt.Sprintf("%s in system (%s of records can show a departure)", see.deadSeconds(r.DeadSeconds), show(r.Visibility, percent))
+	answers := "there were no answers"
+	if r.Answers > 0 {
+		answers = see.share(dead(r), r.Answers) + " of answers"
+	}
+	line := fmt.Sprintf("Work for nobody: %s, %s.", answers, shown)
+	if r.BeforeResponse > 0 {
+		line += fmt.Sprintf(" Left before any answer: %s of arrivals.", see.share(r.BeforeResponse, m.Arrivals))
+	}
+	return line
 }
 
 // inputLine says what was read and what was left out.
