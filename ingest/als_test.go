@@ -14,7 +14,6 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 )
 
@@ -31,15 +30,7 @@ func runALS(t testing.TB, cfg ALSConfig, disk spoolDisk, h Handler) (a *ALS, sto
 	spool, err := openSpool(cfg.Spool, disk)
 	must(t, err)
 	a = newALS(cfg, spool)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- a.Run(ctx, h) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		must(t, <-done)
-	})
-	t.Cleanup(stop)
-	return a, stop
+	return a, keepRunning(t, func(ctx context.Context) error { return a.Run(ctx, h) })
 }
 
 // A sentStream is a stream of the service, as Envoy opens one.

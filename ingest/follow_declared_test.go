@@ -9,6 +9,15 @@ import (
 	"time"
 )
 
+func TestDeclared(t *testing.T) {
+	const block = "#Fields: a\r\n2026 #Fields: x\n#Fields: b \r\nz\n"
+	for _, c := range [][3]string{{"#Fields:", block, "b"}, {"#Fields:", "z\n" + block[:12], "a"}, {"#Fields:", block[:12], "a"}, {"#Fields:", "z\n", "before"}, {"", block, "before"}} {
+		if got := Declared([]byte(c[1]), c[0], "before"); got != c[2] {
+			t.Errorf("%q with lines of %q declares %q, want %q", c[1], c[0], got, c[2])
+		}
+	}
+}
+
 // Each batch bears what the last line before it declares, wherever batches begin, and
 // after a restart in the middle of the file as well.
 func TestFollowDeclared(t *testing.T) {
@@ -48,7 +57,7 @@ func TestFollowDeclared(t *testing.T) {
 					if len(b.Data) == 0 {
 						return nil
 					}
-					if want := before(b.Offset); !b.Declares || b.Declared != want {
+					if want := before(b.Offset); b.Declares != prefix || b.Declared != want {
 						t.Errorf("chunks of %d, round %d, offset %d: %v %q, want %q", chunk, round, b.Offset, b.Declares, b.Declared, want)
 					}
 					seen[b.Declared] = true

@@ -39,7 +39,7 @@ func (t *tail) read(r *stretch) (*Batch, error) {
 			t.pool.Put(l)
 			return nil, err
 		}
-		g.declared, g.declaredAt = lastDeclared(data, t.declares, declared), pos+int64(len(data))
+		g.declared, g.declaredAt = Declared(data, t.declares, declared), pos+int64(len(data))
 	}
 	g.learn(pos, data)
 	g.read = max(g.read, pos+int64(len(data)))
@@ -60,7 +60,7 @@ func (t *tail) read(r *stretch) (*Batch, error) {
 		Next:  t.offset + int64(len(data)), Gap: t.gap,
 		Done: func() { t.giveBack(l) },
 	}
-	l.batch.Declares, l.batch.Declared = t.declares != "", declared
+	l.batch.Declares, l.batch.Declared = t.declares, declared
 	t.offset, t.gap = l.batch.Next, 0
 	return &l.batch, nil
 }
@@ -86,7 +86,7 @@ func (g *followed) declaredBefore(pos int64, prefix string, chunk int) (string, 
 		if within {
 			lines = lines[bytes.IndexByte(lines, '\n')+1:]
 		}
-		found = lastDeclared(lines, prefix, found)
+		found = Declared(lines, prefix, found)
 		if kept, within = copy(buf, buf[whole:kept+n]), within && whole == 0; kept == len(buf) {
 			kept, within = 0, true // of a line that is longer than any that declares
 		}
@@ -94,9 +94,12 @@ func (g *followed) declaredBefore(pos int64, prefix string, chunk int) (string, 
 	return found, nil
 }
 
-// lastDeclared is what the last of the lines that begins with prefix says, and before if
-// none does.
-func lastDeclared(lines []byte, prefix, before string) string {
+// Declared is what the last of the lines that begin with prefix says behind it, and
+// before if none does, or if the prefix is empty: then no line declares anything.
+func Declared(lines []byte, prefix, before string) string {
+	if prefix == "" {
+		return before
+	}
 	at := bytes.LastIndex(lines, []byte("\n"+prefix)) + 1
 	if at == 0 && !bytes.HasPrefix(lines, []byte(prefix)) {
 		return before

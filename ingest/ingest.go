@@ -69,11 +69,10 @@ type Block struct {
 	// Refs locate the lines of Data one by one when they are not simply those at
 	// Offset, because parts of split lines were joined.
 	Refs []Ref
-	// Declares says that the source looks for lines that say what the lines behind them
-	// hold, and Declared is the last of those in front of the block, without what it
-	// begins with; empty if there is none. See FollowConfig.Declares.
-	Declares bool
-	Declared string
+	// Declares is how a line begins that says what the lines behind it hold, empty if the
+	// source looks for none, and Declared what the last of those in front of the block
+	// says behind that, empty if there is none. See FollowConfig.Declares.
+	Declares, Declared string
 
 	pages []byte // see File.Map
 }

@@ -179,7 +179,7 @@ func serveUntil(ctx context.Context, server *http.Server, l net.Listener, within
 	return nil
 }
 
-// ServeHTTP answers POST /ingest.
+// ServeHTTP lets whoever has a token in, and answers.
 func (p *Push) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if refusal := p.tokens.refuse(r); refusal != nil {
 		if p.cfg.OTLP && isOTLP(r) {

@@ -19,11 +19,7 @@ func logfmtLine(b []byte, r *record) []byte {
 	b = append(b, r.route.Method...)
 	b = append(b, ` path="`...)
 	b = r.path(b)
-	status := r.status
-	if r.departure == before {
-		status = 499
-	}
-	b = number(b, `" status=`, int64(status))
+	b = number(b, `" status=`, r.code())
 	b = number(b, " bytes_sent=", int64(r.bytes))
 	b = append(b, " peer="...)
 	b = append(b, r.peer...)
@@ -49,15 +45,7 @@ func logfmtLine(b []byte, r *record) []byte {
 // combinedLine writes nginx's combined with pairs appended to it: what nginxLine says,
 // in the same words.
 func combinedLine(b []byte, r *record) []byte {
-	status, completion, header := r.status, "", 180
-	switch r.departure {
-	case before:
-		status, header = 499, 0
-	case undelivered:
-		header = 0
-	case stays:
-		completion = "OK"
-	}
+	completion, header := r.sentByNginx()
 	b = append(b, r.peer...)
 	b = append(b, " - - ["...)
 	b = time.UnixMilli(r.end).UTC().AppendFormat(b, "02/Jan/2006:15:04:05 -0700")
@@ -65,7 +53,7 @@ func combinedLine(b []byte, r *record) []byte {
 	b = append(b, r.route.Method...)
 	b = append(b, ' ')
 	b = r.path(b)
-	b = number(b, ` HTTP/1.1" `, int64(status))
+	b = number(b, ` HTTP/1.1" `, r.code())
 	b = number(b, " ", int64(r.bytes))
 	b = append(b, ` "-" "lab" msec=`...)
 	b = seconds(b, r.end)
@@ -115,11 +103,7 @@ func otlpLine(b []byte, r *record) []byte {
 	b = text(b, `","attributes":[{"key":"http.request.method","value":{"stringValue":"`, r.route.Method)
 	b = append(b, `}},{"key":"url.path","value":{"stringValue":"`...)
 	b = r.path(b)
-	status := r.status
-	if r.departure == before {
-		status = 499
-	}
-	b = number(b, `"}},{"key":"http.response.status_code","value":{"intValue":"`, int64(status))
+	b = number(b, `"}},{"key":"http.response.status_code","value":{"intValue":"`, r.code())
 	b = number(b, `"}},{"key":"http.response.body.size","value":{"intValue":"`, int64(r.bytes))
 	b = text(b, `"}},{"key":"client.address","value":{"stringValue":"`, r.peer)
 	header := func(name string, value []byte) {
@@ -160,11 +144,7 @@ func patternLine(b []byte, r *record) []byte {
 		b = append(append(b, ' '), word...)
 	}
 	b = r.path(append(b, ' '))
-	status := r.status
-	if r.departure == before {
-		status = 499
-	}
-	b = number(b, " ", int64(status))
+	b = number(b, " ", r.code())
 	b = number(b, " ", int64(r.bytes))
 	b = strconv.AppendBool(append(b, ' '), r.departure != stays)
 	b = append(append(b, ' '), departures[r.departure]...)

@@ -192,6 +192,14 @@ func digits(b []byte, v, n int) []byte {
 	return b
 }
 
+// code is the status as most loggers write it: 499 of a caller that left before any.
+func (r *record) code() int64 {
+	if r.departure == before {
+		return 499
+	}
+	return int64(r.status)
+}
+
 // path appends the request's path.
 func (r *record) path(b []byte) []byte {
 	b = append(b, r.route.Path...)
@@ -219,11 +227,7 @@ func jsonLine(b []byte, r *record) []byte {
 	b = text(b, `,"method":"`, r.route.Method)
 	b = append(b, `,"path":"`...)
 	b = r.path(b)
-	status := r.status
-	if r.departure == before {
-		status = 499
-	}
-	b = number(b, `","status":`, int64(status))
+	b = number(b, `","status":`, r.code())
 	b = number(b, `,"bytes_sent":`, int64(r.bytes))
 	b = text(b, `,"peer":"`, r.peer)
 	if r.keyText != nil {
@@ -268,19 +272,8 @@ func nginxLine(b []byte, r *record) []byte {
 	b = text(b, `,"request_method":"`, r.route.Method)
 	b = append(b, `,"request_uri":"`...)
 	b = r.path(b)
-	status, header := r.status, 0
-	completion := "OK"
-	switch r.departure {
-	case before:
-		status, completion = 499, ""
-	case undelivered:
-		completion = ""
-	case during:
-		completion, header = "", 180
-	default:
-		header = 180
-	}
-	b = number(b, `","status":"`, int64(status))
+	completion, header := r.sentByNginx()
+	b = number(b, `","status":"`, r.code())
 	b = number(b, `","bytes_sent":"`, int64(r.bytes+header))
 	b = number(b, `","body_bytes_sent":"`, int64(r.bytes))
 	b = text(b, `","request_completion":"`, completion)
@@ -308,6 +301,17 @@ func nginxLine(b []byte, r *record) []byte {
 	b = append(b, `","request_id":"`...)
 	b = hex32(b, r.n)
 	return append(b, `","http_user_agent":"lab"}`...)
+}
+
+// sentByNginx is its request_completion, and how many bytes of a header it sent.
+func (r *record) sentByNginx() (completion string, header int) {
+	switch r.departure {
+	case stays:
+		return "OK", 180
+	case during:
+		return "", 180
+	}
+	return "", 0
 }
 
 // envoyLine writes what Envoy does by the json_format of docs/formats.md, on the

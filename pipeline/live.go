@@ -333,7 +333,7 @@ func (s *session) consume(ctx context.Context, b *ingest.Batch) error {
 		return err
 	}
 	d.mark, d.history, d.shards = mark, was, s.scope.width
-	if block.Declares {
+	if block.Declares != "" {
 		d.parsers[s.part.Source].Declare(block.Declared)
 	}
 	return s.scope.advance(s.part, b, d.decode(s.part.Source, block), d, j)

@@ -162,9 +162,7 @@ func (p *livePart) cut(b *ingest.Batch) (out []*ingest.Batch) {
 		}
 		head.Data, head.Refs, head.Next, head.AtEnd = b.Data[:size], b.Refs[:line], at, false
 		rest.Data, rest.Refs, rest.Offset, rest.Gap, rest.Empty = b.Data[size:], b.Refs[line:], at, 0, 0
-		if b.Declares {
-			rest.Declared = accesslog.Declared("iis", head.Data, b.Declared)
-		}
+		rest.Declared = ingest.Declared(head.Data, b.Declares, b.Declared)
 		out, b = append(out, &head), &rest
 	}
 	return append(out, b)

@@ -389,7 +389,7 @@ func (r *replayer) next(ctx context.Context, order chan<- *task, d *decoder) *ta
 				d.block = block.Data
 			}
 			t.block = p.joined.join(block)
-			t.holds, p.holds = p.holds, accesslog.Declared(p.format, t.block.Data, p.holds)
+			t.holds, p.holds = p.holds, ingest.Declared(t.block.Data, accesslog.Declares(p.format), p.holds)
 			if len(r.unread) > 1 {
 				p.next = p.nextStamp(r.shared.latest)
 			}

@@ -162,15 +162,19 @@ func (c *clickhouse) worst(ctx context.Context, q *QuestionQuery) ([]Question, e
 		return nil, err
 	}
 	where := storedQuestions + lastWithin(q)
-	for _, name := range [...]struct{ column, text string }{{"dependency", q.Dependency}, {"route", q.Route}, {"originator", q.Originator}} {
+	for _, name := range [...]struct{ column, text string }{{"dependency", q.Dependency}, {"route", q.Route}} {
 		if name.text != "" {
 			where += " AND " + name.column + " = " + literal(name.text)
 		}
 	}
+	from := "facts WHERE " + where
+	if q.Originator != "" { // is not of the key: a row may have another than the one that replaced it
+		from = "facts FINAL PREWHERE " + where + " WHERE originator = " + literal(q.Originator)
+	}
 	// What is read again after a crash makes few rows of a question.
 	for rows := q.Limit + q.Limit/4 + 10; ; rows *= 4 {
 		var out []Question
-		err := c.scanQuestions(ctx, fmt.Sprintf("SELECT %s FROM facts WHERE %s ORDER BY facts.arrivals DESC, facts.last LIMIT %d", factQuestion, where, rows),
+		err := c.scanQuestions(ctx, fmt.Sprintf("SELECT %s FROM %s ORDER BY facts.arrivals DESC, facts.last LIMIT %d", factQuestion, from, rows),
 			func(x Question) { out = append(out, x) })
 		if err != nil {
 			return nil, err

@@ -76,10 +76,7 @@ func (t *demoTurn) Until(at time.Duration) error {
 	}
 	t.played = at.Truncate(playEvery) + playEvery
 	if t.log.Len() > 0 {
-		lines := bytes.SplitAfter(bytes.Clone(t.log.Bytes()), []byte("\n"))
-		for i := range lines {
-			lines[i] = bytes.TrimSuffix(lines[i], []byte("\n"))
-		}
+		lines := bytes.Split(bytes.Clone(t.log.Bytes()), []byte("\n"))
 		t.log.Reset()
 		if err := t.write(lines[:len(lines)-1]); err != nil {
 			return fmt.Errorf("write records: %w", err)

@@ -95,8 +95,14 @@ func charts(r *aggregate.Report, o renderOptions) []chart {
 	if slices.ContainsFunc(slots, func(s slot) bool { return s.blind }) {
 		spent += " Some of it is blind: too few keys were verified, and more may have been spent."
 	}
+	from, to := slots[0].from, slots[len(slots)-1].to
+	across := func(at int64) float64 { return float64(at-from) / float64(to-from) }
+	all := chart{Times: timesBelow(from, to, step, across), Bands: bands(slots, o, across), Marks: marks(r, o, from, to, across)}
 	draw := func(id, title, note string, top, limit float64, lines ...series) chart {
-		return plot(r, o, slots, step, id, title, note, top, limit, lines)
+		c := all
+		c.ID, c.Title, c.Note = id, title, note
+		c.plot(slots, step, lateness(o), across, top, limit, lines)
+		return c
 	}
 	return []chart{
 		draw("load", "Originals and arrivals", "In a storm arrivals rise and originals stay flat. "+covered, 0, 0,
@@ -121,10 +127,8 @@ func charts(r *aggregate.Report, o renderOptions) []chart {
 	}
 }
 
-func plot(r *aggregate.Report, o renderOptions, slots []slot, step int64, id, title, note string, top, limit float64, lines []series) chart {
-	from, to := slots[0].from, slots[len(slots)-1].to
-	across := func(at int64) float64 { return float64(at-from) / float64(to-from) }
-	c := chart{ID: id, Title: title, Note: note}
+// plot draws lines. The axis goes up to top, or further if a line does.
+func (c *chart) plot(slots []slot, step, lateness int64, across func(int64) float64, top, limit float64, lines []series) {
 	for i := range slots {
 		for _, l := range lines {
 			if v := l.value(&slots[i]); slots[i].arrivals > 0 && v > top && !math.IsInf(v, 0) {
@@ -178,24 +182,8 @@ func plot(r *aggregate.Report, o renderOptions, slots []slot, step int64, id, ti
 	if limit > 0 {
 		c.Limit, c.LimitLabel = coordinate(plotTop+up(limit)), "all of it"
 	}
-	clock := clockOf(from, to, max(step, 60))
-	if to-from < 1800 {
-		clock = clockOf(from, to, 1)
-	}
-	for i := range xTicks + 1 {
-		at := from + (to-from)*int64(i)/xTicks
-		anchor := "middle"
-		switch i {
-		case 0:
-			anchor = "start"
-		case xTicks:
-			anchor = "end"
-		}
-		c.Times = append(c.Times, chartTick{At: share(across(at)), Label: time.Unix(at, 0).UTC().Format(clock), Anchor: anchor})
-	}
-	c.Bands = bands(slots, o, across)
-	c.Marks = marks(r, o, from, to, across)
-	whole := clockOf(from, to, step)
+	to := slots[len(slots)-1].to
+	whole := clockOf(slots[0].from, to, step)
 	for i := range slots {
 		s := &slots[i]
 		if s.arrivals == 0 {
@@ -210,15 +198,34 @@ func plot(r *aggregate.Report, o renderOptions, slots []slot, step int64, id, ti
 			text += l.label + " " + figure + ", "
 		}
 		text += "coverage " + of(s.attributable, s.arrivals, percent)
-		if id == "budget" && s.blind {
+		if c.ID == "budget" && s.blind {
 			text += ", blind"
 		}
-		if s.to > to-lateness(o) {
+		if s.to > to-lateness {
 			text += ", provisional"
 		}
 		c.Hits = append(c.Hits, chartHit{X: coordinate(across(s.from) * plotWidth), Width: coordinate((across(s.to) - across(s.from)) * plotWidth), Text: text})
 	}
-	return c
+}
+
+// timesBelow are the times that stand below charts.
+func timesBelow(from, to, step int64, across func(int64) float64) (out []chartTick) {
+	clock := clockOf(from, to, max(step, 60))
+	if to-from < 1800 {
+		clock = clockOf(from, to, 1)
+	}
+	for i := range xTicks + 1 {
+		at := from + (to-from)*int64(i)/xTicks
+		anchor := "middle"
+		switch i {
+		case 0:
+			anchor = "start"
+		case xTicks:
+			anchor = "end"
+		}
+		out = append(out, chartTick{At: share(across(at)), Label: time.Unix(at, 0).UTC().Format(clock), Anchor: anchor})
+	}
+	return out
 }
 
 // lateness is how long a second is provisional, in seconds.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/targetside/auditor/dashboards/livetest"
 	"github.com/targetside/auditor/store"
 	"github.com/targetside/auditor/store/clickhousetest"
 )
@@ -50,7 +51,7 @@ func TestNoPanelOfTheLedgerIsEmpty(t *testing.T) {
 		}
 		return out
 	}
-	until(t, time.Minute, func() string {
+	livetest.Until(t, time.Minute, func() string {
 		all := server.Query(t, filled(routes.RawSQL, "tick"))
 		for i := range all {
 			all[i] = quoted(all[i])
@@ -61,7 +62,7 @@ func TestNoPanelOfTheLedgerIsEmpty(t *testing.T) {
 		}
 		return ""
 	})
-	until(t, time.Minute, func() string {
+	livetest.Until(t, time.Minute, func() string {
 		worst := server.Query(t, filled("SELECT key_hash"+single+" ORDER BY arrivals DESC LIMIT 1", "tick"))
 		if len(worst) == 0 {
 			return "no question is stored yet"
@@ -76,7 +77,7 @@ func TestNoPanelOfTheLedgerIsEmpty(t *testing.T) {
 			for _, q := range p.Targets {
 				asked++
 				where := fmt.Sprintf("%s, by %s", p.Title, resolution)
-				until(t, time.Minute, func() string {
+				livetest.Until(t, time.Minute, func() string {
 					sql := filled(q.RawSQL, resolution)
 					if lacks := ofClickHouse(t, server, sql, resolution, p.Type == "timeseries"); lacks != "" {
 						return where + ": " + lacks + ": " + sql

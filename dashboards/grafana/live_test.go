@@ -5,8 +5,6 @@ import (
 	"math"
 	"net/http"
 	"net/url"
-	"os"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strconv"
@@ -63,23 +61,14 @@ func (p *shown) labels(q query) (all []string) {
 // Every query of every panel has an answer in a Prometheus that scrapes a daemon in a
 // storm: numbers, and not only zeros.
 func TestNoPanelIsEmptyOnALiveDaemon(t *testing.T) {
-	if _, err := exec.LookPath("prometheus"); err != nil {
-		const missing = "prometheus is not installed: it is in Debian's package prometheus"
-		if os.Getenv("CI") != "" {
-			t.Fatal(missing)
-		}
-		t.Skip(missing)
-	}
+	livetest.Find(t, "prometheus", "prometheus") // before a storm is made
 	began := time.Now()
 	daemon := startStorm(t, "{sqlite: rows.db}", 0)
 	prometheus := startPrometheus(t, daemon)
 
-	ask := func(path string, parameters url.Values, into any) error {
-		return livetest.Ask(prometheus, path, parameters, into)
-	}
-	until(t, 30*time.Second, func() string {
+	livetest.Until(t, 30*time.Second, func() string {
 		var found []map[string]string
-		if err := ask("/api/v1/series", url.Values{"match[]": {`auditor_originals_total{dependency="seats"}`}}, &found); err != nil || len(found) == 0 {
+		if err := livetest.Ask(prometheus, "/api/v1/series", url.Values{"match[]": {`auditor_originals_total{dependency="seats"}`}}, &found); err != nil || len(found) == 0 {
 			return fmt.Sprintf("nothing is scraped: %v", err)
 		}
 		return ""
@@ -100,10 +89,10 @@ func TestNoPanelIsEmptyOnALiveDaemon(t *testing.T) {
 			if m == nil || m[2] != v.Name {
 				t.Fatalf("%s: variable %s has the query %s", name, v.Name, v.Definition)
 			}
-			until(t, 30*time.Second, func() string {
+			livetest.Until(t, 30*time.Second, func() string {
 				var found []map[string]string
 				match := fill(m[1], values, began)
-				if err := ask("/api/v1/series", url.Values{"match[]": {match}}, &found); err != nil {
+				if err := livetest.Ask(prometheus, "/api/v1/series", url.Values{"match[]": {match}}, &found); err != nil {
 					return err.Error()
 				}
 				var all []string
@@ -136,7 +125,7 @@ func TestNoPanelIsEmptyOnALiveDaemon(t *testing.T) {
 		t.Fatalf("only %d queries", len(waiting))
 	}
 	all := len(waiting)
-	until(t, 45*time.Second, func() string {
+	livetest.Until(t, 45*time.Second, func() string {
 		now := strconv.FormatInt(time.Now().Unix(), 10)
 		var still []string
 		waiting = slices.DeleteFunc(waiting, func(a *asking) bool {
@@ -151,7 +140,7 @@ func TestNoPanelIsEmptyOnALiveDaemon(t *testing.T) {
 			if a.instant {
 				path, parameters = "/api/v1/query", url.Values{"query": {a.expr}, "time": {now}}
 			}
-			if err := ask(path, parameters, &data); err != nil {
+			if err := livetest.Ask(prometheus, path, parameters, &data); err != nil {
 				t.Fatalf("%s: %v", a.where, err)
 			}
 			texts := []string{}
@@ -213,19 +202,6 @@ func fill(expr string, values map[string]string, began time.Time) string {
 		in = append(in, "$"+name, strings.ReplaceAll(v, `\`, `\\`))
 	}
 	return strings.NewReplacer(in...).Replace(expr)
-}
-
-// until polls until f has nothing to say against it.
-func until(t *testing.T, most time.Duration, f func() string) {
-	t.Helper()
-	livetest.Until(t, most, f)
-}
-
-// start runs a program until the test ends, and returns what the first line of its
-// output that fits has in parentheses.
-func start(t *testing.T, line string, cmd *exec.Cmd) string {
-	t.Helper()
-	return livetest.Start(t, line, cmd).Said
 }
 
 // startPrometheus scrapes the daemon each second. It returns where it answers.

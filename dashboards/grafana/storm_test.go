@@ -4,15 +4,14 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/targetside/auditor/dashboards/livetest"
 	"github.com/targetside/auditor/keys"
 )
 
@@ -22,18 +21,7 @@ import (
 func startStorm(t *testing.T, store string, past time.Duration) string {
 	t.Helper()
 	dir := t.TempDir()
-	program := filepath.Join(dir, "auditor")
-	build := exec.Command("go", "build", "-pgo=off", "-o", program, "github.com/targetside/auditor/cmd/auditor")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	push := free.Addr().String()
-	free.Close()
-
+	auditor, push := livetest.Auditor(t), livetest.Free(t)
 	secret := strings.Repeat("s", 32)
 	s := &storm{
 		t:   t,
@@ -63,7 +51,7 @@ api: {listen: "127.0.0.1:0"}
 			t.Fatal(err)
 		}
 	}
-	address := start(t, `figures at http://([0-9.:]+)/`, exec.Command(program, "run", "--config", filepath.Join(dir, "auditor.yaml")))
+	address := livetest.Run(t, auditor, filepath.Join(dir, "auditor.yaml")).Said
 
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	t.Cleanup(func() { close(stop); <-stopped })

@@ -23,7 +23,7 @@ import (
 func (p *Parser) tokenizeIIS(line []byte) error {
 	c := &p.iis
 	if line[0] == '#' {
-		rest, ok := bytes.CutPrefix(line, []byte("#Fields:"))
+		rest, ok := bytes.CutPrefix(line, []byte(iisFields))
 		switch {
 		case !ok:
 		case c.follows:
@@ -116,14 +116,10 @@ var iisNames = []alias{
 }
 
 func (p *Parser) bindIIS() (err error) {
-	text := strings.TrimPrefix(strings.TrimSpace(p.cfg.Pattern), "#Fields:")
-	if strings.TrimSpace(text) == "" {
-		text = iisDefault
-	}
 	c := &p.iis
 	c.stamp = p.root.lookup([]byte("date+time"))
 	c.path = p.root.lookup([]byte("cs-uri-stem+cs-uri-query"))
-	if c.iisColumns, err = p.iisColumnsOf(text); err != nil {
+	if c.iisColumns, err = p.iisColumnsOf(iisPattern(p.cfg.Pattern)); err != nil {
 		return err
 	}
 	for name, log := range p.cfg.Fields {
@@ -136,6 +132,16 @@ func (p *Parser) bindIIS() (err error) {
 	}
 	p.columns = c.columns
 	return nil
+}
+
+// iisPattern is what a pattern says of the columns, or else what IIS logs unless it is
+// told otherwise.
+func iisPattern(pattern string) string {
+	text := strings.TrimPrefix(strings.TrimSpace(pattern), iisFields)
+	if strings.TrimSpace(text) == "" {
+		return iisDefault
+	}
+	return text
 }
 
 // iisColumnsOf finds who wants the columns that a #Fields line names.
@@ -179,9 +185,9 @@ func (p *Parser) iisColumnsOf(text string) (c iisColumns, err error) {
 	return c, nil
 }
 
-// Declare says what the lines that are read from now on were declared to hold, by a line
-// before them: what Declared gave for what stands before them, or the empty text where
-// that has no such line. Formats whose records do not depend on other lines ignore it.
+// Declare says what the lines that are read from now on were declared to hold: what the
+// last line before them that begins as Declares says has behind that, or the empty text
+// where there is no such line. Formats whose records do not depend on other lines ignore it.
 func (p *Parser) Declare(pattern string) {
 	if p == nil || p.format.name != "iis" { // a file of blanks has none
 		return
@@ -190,10 +196,7 @@ func (p *Parser) Declare(pattern string) {
 	if pattern == "" {
 		pattern = p.cfg.Pattern
 	}
-	if pattern = strings.TrimPrefix(strings.TrimSpace(pattern), "#Fields:"); strings.TrimSpace(pattern) == "" {
-		pattern = iisDefault
-	}
-	p.useIIS(pattern)
+	p.useIIS(iisPattern(pattern))
 }
 
 // maxColumns bounds the #Fields lines of a log that are remembered.
@@ -228,20 +231,6 @@ func Declares(format string) string {
 
 const iisFields = "#Fields:"
 
-// Declared is the pattern that holds behind a block of lines of a format, where before
-// held in front of it: that of the last line that declares one.
-func Declared(format string, block []byte, before string) string {
-	if format != "iis" {
-		return before
-	}
-	at := bytes.LastIndex(block, []byte("\n"+iisFields)) + 1
-	if at == 0 && !bytes.HasPrefix(block, []byte(iisFields)) {
-		return before
-	}
-	line, _, _ := bytes.Cut(block[at:], []byte("\n"))
-	return string(bytes.TrimSpace(line[len(iisFields):]))
-}
-
 // sameFields says that a #Fields line names the columns that are known.
 func (p *Parser) sameFields(line []byte) bool {
 	for _, name := range p.iis.names {
@@ -264,7 +253,7 @@ func HeadPattern(format string, sample []byte) string {
 	sample = bytes.TrimPrefix(sample, []byte("\xEF\xBB\xBF"))
 	for len(sample) > 0 && sample[0] == '#' {
 		line, rest, whole := bytes.Cut(sample, []byte("\n"))
-		if fields, ok := bytes.CutPrefix(line, []byte("#Fields:")); ok && whole {
+		if fields, ok := bytes.CutPrefix(line, []byte(iisFields)); ok && whole {
 			found = string(bytes.TrimSpace(fields))
 		}
 		sample = rest

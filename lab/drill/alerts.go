@@ -98,18 +98,17 @@ func (a *Alerts) ask(ctx context.Context) error {
 	s := &a.seen
 	s.answers++
 	s.evaluates = s.evaluates || now.Evaluated
-	firing := map[string]bool{}
+	initial := s.before == nil
+	if initial {
+		s.before = map[string]bool{}
+	}
 	for _, x := range now.Alerts {
-		if strings.HasPrefix(x.Alert, budgetAlerts) && x.State == "firing" && x.Labels.Dependency == a.dependency {
-			firing[x.Alert] = true
-		}
-	}
-	if s.before == nil {
-		s.before = firing
-	}
-	for name := range firing {
-		if s.at.IsZero() && !s.before[name] {
-			s.first, s.at = name, time.Now()
+		switch {
+		case !strings.HasPrefix(x.Alert, budgetAlerts) || x.State != "firing" || x.Labels.Dependency != a.dependency:
+		case initial:
+			s.before[x.Alert] = true
+		case s.at.IsZero() && !s.before[x.Alert]:
+			s.first, s.at = x.Alert, time.Now()
 		}
 	}
 	return nil

@@ -105,10 +105,14 @@ func (b *book) end(a *arrival) {
 		return
 	}
 	c := &b.counts[a.step][a.of]
-	for n, is := range map[*int]bool{&c.chosen: a.chosen, &c.failed: a.failed, &c.left: a.gone != ""} {
-		if is {
-			*n++
-		}
+	if a.chosen {
+		c.chosen++
+	}
+	if a.failed {
+		c.failed++
+	}
+	if a.gone != "" {
+		c.left++
 	}
 	if a.try != nil {
 		a.try.end, a.try.failed = a.end, a.failed

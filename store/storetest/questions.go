@@ -112,6 +112,22 @@ func (s *suite) worstQuestions() {
 	}
 }
 
+// A question that was seen in part before is what it is now, also for whoever asks by
+// what it no longer says.
+func (s *suite) worstReplacedQuestions() {
+	before, now := question(0, 1, 2), question(0, 1, 5)
+	before.Originator, now.Originator = "before", "now"
+	s.ask(before)
+	s.ask(now)
+	for originator, want := range map[string]int{"before": 0, "now": 1, "": 1} {
+		q := store.QuestionQuery{From: time.Unix(base, 0), To: time.Unix(base+3, 0), Originator: originator, Limit: 10, Among: 10}
+		got, err := s.store.WorstQuestions(ctx, q)
+		if err != nil || len(got) != want || want > 0 && !reflect.DeepEqual(got[0], now) {
+			s.Errorf("originator %q gives %v, %v; want %d", originator, got, err, want)
+		}
+	}
+}
+
 func (s *suite) tooManyQuestions() {
 	s.ask(question(0, 1, 1), question(0, 2, 1), question(0, 3, 1))
 	q := store.QuestionQuery{From: time.Unix(base, 0), To: time.Unix(base+3, 0), Dependency: "other", Limit: 1, Among: 2}

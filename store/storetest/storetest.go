@@ -45,6 +45,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"counted ranges", (*suite).ranges},
 		{"questions", (*suite).questions},
 		{"the worst questions of a range", (*suite).worstQuestions},
+		{"the worst questions of what was replaced", (*suite).worstReplacedQuestions},
 		{"too many questions to find the worst of", (*suite).tooManyQuestions},
 		{"questions in two scopes", (*suite).splits},
 		{"rules are taken once", (*suite).nextRules},
