@@ -85,11 +85,11 @@ func (s *alertmanager) run(ctx context.Context) {
 			s.counts.ended(err)
 			switch {
 			case err == nil && failures > 0:
-				s.log.Info("an Alertmanager is told again")
+				s.counts.logger(s.log).Info("an Alertmanager is told again")
 				failures = 0
 			case err != nil:
 				if failures++; failures == 1 {
-					s.log.Error("an Alertmanager was not told of alerts; it will be, once it can", "error", err)
+					s.counts.logger(s.log).Error("an Alertmanager was not told of alerts; it will be, once it can", "error", err)
 				}
 				pause = max(backoff(failures, tellEvery), min(waits(err), tellEvery))
 			}

@@ -87,7 +87,8 @@ type Alert struct {
 	// Summary and Description are for people, and change while it fires.
 	Summary, Description string
 	// Since is when the condition began to hold, and Fired when the alert did, in log
-	// time; Ended is when it was resolved, by the wall clock.
+	// time, but never later than the wall clock said then; Ended is when it was resolved,
+	// by the wall clock.
 	Since, Fired, Ended time.Time
 }
 

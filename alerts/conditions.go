@@ -2,9 +2,11 @@ package alerts
 
 import (
 	"fmt"
+	"hash/fnv"
 	"math"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/targetside/auditor/aggregate/budget"
 )
@@ -30,8 +32,8 @@ const (
 	earlyShare, earlyOver, fewestEarly = 0.1, 0.05, 20
 	// fewestArrivals is how many arrivals, or records, a share is taken of.
 	fewestArrivals = 100
-	// leastRead is the share of records that have to be read.
-	leastRead = 0.99
+	// mostUnread is the share of records that may be left unread.
+	mostUnread = 0.01
 	// lagging is how far behind is told, and holds back resolving; caughtUp is not.
 	lagging, caughtUp = 30 * time.Second, 15 * time.Second
 	// longestKnown is the longest live window: a budget's may be longer, and is taken
@@ -103,17 +105,38 @@ func (l *look) add(name, severity string, v verdict, value float64, more ...stri
 	return &l.out[len(l.out)-1]
 }
 
-// clean leaves out labels without a value and makes the others text, which is all
-// that Alertmanager takes.
+// clean leaves out labels without a value and bounds the others.
 func clean(labels map[string]string) map[string]string {
 	for k, v := range labels {
 		if v == "" {
 			delete(labels, k)
 		} else {
-			labels[k] = strings.ToValidUTF8(v, "\uFFFD")
+			labels[k] = bound(v)
 		}
 	}
 	return labels
+}
+
+// mostLabel is how many bytes a label's value has at most, as in metrics.
+const mostLabel = 128
+
+// bound makes a name text, which is all that Alertmanager takes, and no longer than
+// mostLabel. One that had to be changed ends with a hash of itself, so that two do not
+// become one; it is the same that metrics have.
+func bound(v string) string {
+	if utf8.ValidString(v) && len(v) <= mostLabel {
+		return v
+	}
+	h := fnv.New32a()
+	h.Write([]byte(v))
+	v = strings.ToValidUTF8(v, "\uFFFD")
+	if cut := mostLabel - 12; len(v) > cut {
+		for !utf8.RuneStart(v[cut]) {
+			cut--
+		}
+		v = v[:cut]
+	}
+	return fmt.Sprintf("%s…%08x", v, h.Sum32())
 }
 
 // bounded turns the verdict on a lower bound into what it says of the whole: that it
@@ -130,9 +153,9 @@ func (l *look) missing() bool { return l.Warming || l.d.ScopeSplit }
 
 func (l *look) budget(b *Budget) {
 	low, exhausted, soonGone := l.readBudget(b)
-	where := l.d.Dependency
+	where := bound(l.d.Dependency)
 	if b.Route != "" {
-		where += " " + b.Route
+		where += " " + bound(b.Route)
 	}
 	share := percent(b.Consumed)
 	labels := []string{"model", b.Model, "route", b.Route}
@@ -210,7 +233,7 @@ func (l *look) deadAnswers() {
 	}
 	hidden := t.Arrivals > 0 && float64(t.Visible) < l.Rules.VisibilityFloor*float64(t.Arrivals)
 	o := l.add(DeadAnswers, critical, bounded(v, hidden || l.d.Known < 10*time.Second), share)
-	o.summary = fmt.Sprintf("%s: %s of the answers are for callers who have left", l.d.Dependency, percent(share))
+	o.summary = fmt.Sprintf("%s: %s of the answers are for callers who have left", bound(l.d.Dependency), percent(share))
 	o.description = "The dependency works for nobody. It may do so without a single retry, when its queue is longer than its callers' patience."
 }
 
@@ -229,7 +252,7 @@ func (l *look) retryAfter() {
 		v = no
 	}
 	o := l.add(RetryAfterIgnored, warning, bounded(v, l.missing()), share)
-	o.summary = fmt.Sprintf("%s: %s of those asked to wait come back too early", l.d.Dependency, percent(share))
+	o.summary = fmt.Sprintf("%s: %s of those asked to wait come back too early", bound(l.d.Dependency), percent(share))
 	o.description = fmt.Sprintf("Callers do not honour Retry-After: %.0f came back before the time that they were given.", early)
 }
 
@@ -237,7 +260,7 @@ func (l *look) coverage() {
 	t := &l.d.Minute
 	v, share := l.below(t.Verified, t.Arrivals, l.Rules.CoverageExpected)
 	o := l.add(CoverageTooLow, warning, v, share)
-	o.summary = fmt.Sprintf("%s: only %s of arrivals carry a key that proves its author", l.d.Dependency, percent(share))
+	o.summary = fmt.Sprintf("%s: only %s of arrivals carry a key that proves its author", bound(l.d.Dependency), percent(share))
 	o.description = fmt.Sprintf("Fewer than the %s that are normal here. What arrives without one may be repeats that nobody can count.", percent(l.Rules.CoverageExpected))
 }
 
@@ -265,16 +288,16 @@ func (l *look) blind() {
 	d := l.d
 	add := func(reason string, v verdict, value float64, text string) {
 		o := l.add(AuditorBlind, warning, v, value, "reason", reason)
-		o.summary = fmt.Sprintf("%s: the auditor cannot see enough (%s: %.3g)", d.Dependency, reason, value)
+		o.summary = fmt.Sprintf("%s: the auditor cannot see enough (%s: %.3g)", bound(d.Dependency), reason, value)
 		o.description = text + " That no other alert fires says nothing."
 	}
 	v, share := l.below(d.Minute.Verified, d.Minute.Arrivals, l.Rules.CoverageFloor)
 	add("coverage", v, share, "Too few arrivals carry a verified key: repeats cannot be counted, and figures are lower bounds.")
 	v, share = l.below(d.Minute.Visible, d.Minute.Arrivals, l.Rules.VisibilityFloor)
 	add("visibility", v, share, "Too few records can show that a caller left: answers for nobody cannot be counted.")
-	v, share = no, 1.0
+	v, share = no, 0
 	if all := d.Read + d.Lost; all >= fewestArrivals {
-		if share = float64(d.Read) / float64(all); share < leastRead {
+		if share = float64(d.Lost) / float64(all); share > mostUnread {
 			v = yes
 		}
 	}
@@ -305,13 +328,13 @@ func observeSources(in *Input) (out []observation) {
 			v = between
 		}
 		add("lag", s.Name, bounded(v, s.Failed), s.Lag.Seconds(),
-			fmt.Sprintf("%s: the auditor is %.0f s behind", s.Name, s.Lag.Seconds()),
+			fmt.Sprintf("%s: the auditor is %.0f s behind", bound(s.Name), s.Lag.Seconds()),
 			"What is shown is that old, and nothing is resolved meanwhile. It catches up by itself once it is faster than what comes.")
 		v, value := no, 1.0
 		if s.Failed {
 			v, value = yes, 0
 		}
-		add("source", s.Name, v, value, s.Name+": the auditor cannot read it", "A source has failed; its error stands in /api/v1/sources.")
+		add("source", s.Name, v, value, bound(s.Name)+": the auditor cannot read it", "A source has failed; its error stands in /api/v1/sources.")
 	}
 	v, value := no, 0.0
 	if in.Store {

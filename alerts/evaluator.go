@@ -14,7 +14,12 @@ import (
 // Evaluator keeps the state of every alert. It may be used by one goroutine at a time.
 type Evaluator struct {
 	episodes map[string]*episode
-	standing string // what of it was last given to be kept
+	now      time.Time // of the latest Step
+	over     []Alert   // told, and found to be stale when they were restored: to be resolved
+	// What was last given to be kept, when, and that it is to be kept anew all the same.
+	standing string
+	saved    time.Time
+	unsaved  bool
 }
 
 // NewEvaluator returns an evaluator that knows of no alert.
@@ -25,15 +30,24 @@ func NewEvaluator() *Evaluator { return &Evaluator{episodes: map[string]*episode
 func (e *Evaluator) Step(in *Input) (changed []Alert) {
 	if in.Standby {
 		clear(e.episodes)
+		e.over = nil
 		return nil
 	}
+	e.now = in.Now
 	ended := Resolved
 	if in.Share {
 		ended = ""
 	}
+	if !in.Share { // else others may know that it fires on
+		changed = append(changed, e.over...)
+	}
+	e.over = nil
 	var over []*episode
-	step := func(key string, v verdict, at time.Time) {
+	step := func(key string, v verdict, at time.Time, seen bool) {
 		x := e.episodes[key]
+		if seen {
+			x.seen = in.Now
+		}
 		was := x.State
 		if !x.step(v, at, in.Now, ended) {
 			delete(e.episodes, key)
@@ -51,23 +65,23 @@ func (e *Evaluator) Step(in *Input) (changed []Alert) {
 				continue
 			}
 			x = &episode{Alert: Alert{Name: o.name, Labels: o.labels}, timing: timings[o.name]}
-			x.begin(o.at)
+			x.begin(o.at, in.Now)
 			e.episodes[key] = x
 		}
 		x.say(&o)
-		step(key, bounded(o.verdict, held && o.labels["dependency"] != ""), o.at)
+		step(key, bounded(o.verdict, held && o.labels["dependency"] != ""), o.at, true)
 	}
 	// Of a dependency without traffic, and of what is not configured any more, there
 	// was nothing to look at.
 	for _, key := range slices.Sorted(maps.Keys(e.episodes)) {
 		if !looked[key] {
-			step(key, bounded(no, held || in.Warming || in.Unknown), in.Now)
+			step(key, bounded(no, held || in.Warming || in.Unknown), in.Now, !in.Unknown)
 		}
 	}
 	e.inhibit()
 	for key, x := range e.episodes {
 		switch {
-		case x.State == Firing && !x.Told && !x.Inhibited:
+		case x.State == Firing && !x.Told && !x.Inhibited && x.holds: // what does not hold any more is no news
 			x.Told = true
 			changed = append(changed, x.Alert)
 		case x.State == Resolved && !x.Told:
@@ -79,7 +93,7 @@ func (e *Evaluator) Step(in *Input) (changed []Alert) {
 			changed = append(changed, x.Alert)
 		}
 	}
-	slices.SortFunc(changed, compare)
+	slices.SortStableFunc(changed, compare)
 	return changed
 }
 
@@ -132,6 +146,8 @@ type saved struct {
 	Since       time.Time         `json:"since"`
 	Fired       time.Time         `json:"fired"`
 	Ended       time.Time         `json:"ended,omitzero"`
+	// Seen is when it was last known to stand as it does, by the wall clock.
+	Seen time.Time `json:"seen"`
 }
 
 // kept is the whole of it.
@@ -140,14 +156,23 @@ type kept struct {
 	Alerts  []saved `json:"alerts"`
 }
 
-const keptVersion = 1
+const keptVersion = 2
+
+const (
+	// keepEvery is how often what fires is kept anew while nothing changes, so that it
+	// shows how old it is.
+	keepEvery = 30 * time.Second
+	// staleAfter is when what fired says nothing any more of what does: an Alertmanager
+	// has let it end by itself, and a restart or a takeover has long been over.
+	staleAfter = tellFor + 2*time.Minute
+)
 
 // State is what outlives a restart: alerts that fire or were resolved lately.
 func (e *Evaluator) State() []byte {
 	k := kept{Version: keptVersion, Alerts: []saved{}}
 	for _, a := range e.Alerts() {
 		if a.State != Pending {
-			k.Alerts = append(k.Alerts, saved{a.Name, a.Labels, a.State, a.Told, a.Summary, a.Description, a.Since, a.Fired, a.Ended})
+			k.Alerts = append(k.Alerts, saved{a.Name, a.Labels, a.State, a.Told, a.Summary, a.Description, a.Since, a.Fired, a.Ended, e.episodes[a.key()].seen})
 		}
 	}
 	text, err := json.Marshal(k)
@@ -158,24 +183,28 @@ func (e *Evaluator) State() []byte {
 }
 
 // Unsaved returns the State if it is another one than when it was last asked for, in
-// more than words.
+// more than words, or if something of it fires and it was asked for keepEvery ago.
 func (e *Evaluator) Unsaved() ([]byte, bool) {
 	var b strings.Builder
+	fires := false
 	for _, a := range e.Alerts() {
 		if a.State != Pending {
 			fmt.Fprintln(&b, a.key(), a.State, a.Told)
+			fires = fires || a.State == Firing
 		}
 	}
-	if b.String() == e.standing {
+	if b.String() == e.standing && !e.unsaved && !(fires && e.now.Sub(e.saved) >= keepEvery) {
 		return nil, false
 	}
-	e.standing = b.String()
+	e.standing, e.saved, e.unsaved = b.String(), e.now, false
 	return e.State(), true
 }
 
 // Restore takes over what an earlier evaluator's State was. What this one has looked
-// at itself stays. Of a state that it cannot read it takes nothing.
-func (e *Evaluator) Restore(state []byte) error {
+// at itself stays. What fired, and was last seen staleAfter before now, is over: if it
+// was told, the next Step says that it is resolved, as of when it was seen. Of a state
+// that it cannot read it takes nothing.
+func (e *Evaluator) Restore(state []byte, now time.Time) error {
 	var k kept
 	if err := json.Unmarshal(state, &k); err != nil {
 		return fmt.Errorf("the state of alerts: %w", err)
@@ -190,9 +219,19 @@ func (e *Evaluator) Restore(state []byte) error {
 			continue
 		}
 		a := Alert{Name: s.Name, Labels: s.Labels, State: s.State, Told: s.Told, Value: math.NaN(), Summary: s.Summary, Description: s.Description, Since: s.Since, Fired: s.Fired, Ended: s.Ended}
-		if key := a.key(); e.episodes[key] == nil || e.episodes[key].State == Pending {
-			e.episodes[key] = &episode{Alert: a, timing: t}
+		key := a.key()
+		if x := e.episodes[key]; x != nil && x.State != Pending {
+			continue
 		}
+		if a.State == Firing && now.Sub(s.Seen) >= staleAfter {
+			if a.Told {
+				a.State, a.Ended = Resolved, s.Seen
+				e.over = append(e.over, a)
+			}
+			continue
+		}
+		e.episodes[key] = &episode{Alert: a, timing: t, seen: s.Seen}
 	}
+	e.unsaved = true
 	return nil
 }

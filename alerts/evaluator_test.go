@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/targetside/auditor/aggregate"
 	"github.com/targetside/auditor/aggregate/budget"
@@ -123,7 +124,7 @@ func TestEverySequenceOfLooks(t *testing.T) {
 						continue
 					}
 					e = &episode{timing: timing}
-					e.begin(at)
+					e.begin(at, at)
 				}
 				if !e.step(v, at, at, Resolved) {
 					e = nil
@@ -221,6 +222,81 @@ func TestExhaustedInhibits(t *testing.T) {
 	b.in.Dependencies[1].Budgets[0].Reading = budget.Reading{Allowance: 200, Spent: 120, Consumed: 0.6}
 	b.pass(5)
 	b.wants("+1 RetryBudgetExhausted firing", "+1 RetryBudgetLow firing")
+}
+
+// What was inhibited and does not hold any more is never told, in whatever order the two
+// are clear; once it holds anew it is, with words of that time.
+func TestInhibitedAndOverIsNoNews(t *testing.T) {
+	b := newBench(t)
+	b.consume(0.6)
+	b.dep().Budgets[0].Consumed = 3 // at once: Low and Exhausted
+	b.pass(30)
+	b.consume(0.85) // Exhausted begins to be clear, Low does not
+	b.pass(1)
+	for _, share := range []float64{0.1, 0.45} { // clear, or neither nor
+		c := *b
+		c.e, c.told = NewEvaluator(), nil
+		if err := c.e.Restore(b.e.State(), b.in.Now); err != nil {
+			t.Fatal(err)
+		}
+		c.in.Dependencies = slices.Clone(b.in.Dependencies)
+		c.in.Dependencies[0].Budgets = slices.Clone(b.in.Dependencies[0].Budgets)
+		c.consume(0.85)
+		c.pass(1)
+		c.consume(share)
+		c.pass(60)
+		c.wants("+92 RetryBudgetExhausted resolved")
+		if share < 0.2 {
+			c.pass(200)
+			c.wants("+92 RetryBudgetExhausted resolved")
+			continue
+		}
+		c.pass(10)
+		c.consume(0.55)
+		c.pass(1)
+		c.wants("+92 RetryBudgetExhausted resolved", "+103 RetryBudgetLow firing")
+		for _, a := range c.e.Alerts() {
+			if a.Name == RetryBudgetLow && !strings.Contains(a.Summary, "55 %") {
+				t.Error(a.Summary)
+			}
+		}
+	}
+}
+
+// Log time may be ahead of the clock on the wall: no time that is told is, and what is
+// told of one alert is one time. How long a condition has held is of log time alone.
+func TestNoTimeIsAhead(t *testing.T) {
+	b := newBench(t)
+	b.dep().Ten.DeadAnswers = 500
+	b.consume(2)
+	begun := time.Time{}
+	for half := range 200 {
+		b.in.Now = nine.Add(time.Duration(half) * 500 * time.Millisecond)
+		b.dep().At = b.in.Now.Add(400 * time.Millisecond)
+		if half == 100 {
+			b.dep().Ten.DeadAnswers = 0
+			b.consume(0)
+		}
+		for _, c := range b.e.Step(&b.in) {
+			if c.Since.After(b.in.Now) || c.Fired.After(b.in.Now) {
+				t.Errorf("at %v: %+v", b.in.Now, c)
+			}
+			if c.Name == DeadAnswers && c.State == Firing {
+				begun = c.Since
+				if half != 4 {
+					t.Errorf("it fires at look %d", half)
+				}
+			}
+		}
+		for _, a := range b.e.Alerts() {
+			if a.Since.After(b.in.Now) || a.Fired.After(b.in.Now) || a.Name == DeadAnswers && a.Told && !a.Since.Equal(begun) {
+				t.Errorf("at %v: %+v", b.in.Now, a)
+			}
+		}
+	}
+	if begun.IsZero() {
+		t.Error("nothing was told")
+	}
 }
 
 func TestExhaustsSoon(t *testing.T) {
@@ -480,7 +556,7 @@ func TestRestart(t *testing.T) {
 			b := newBench(t)
 			b.at = 30
 			if restored {
-				if err := b.e.Restore(state); err != nil {
+				if err := b.e.Restore(state, nine.Add(30*time.Second)); err != nil {
 					t.Fatal(err)
 				}
 			} else if want = nil; !over {
@@ -497,7 +573,7 @@ func TestRestart(t *testing.T) {
 	}
 	// Labels and texts are as they were; its value is not known until it is seen again.
 	e := NewEvaluator()
-	if err := e.Restore(state); err != nil {
+	if err := e.Restore(state, nine); err != nil {
 		t.Fatal(err)
 	}
 	was, is := before.e.Alerts()[0], e.Alerts()[0]
@@ -506,11 +582,66 @@ func TestRestart(t *testing.T) {
 	if known || !reflect.DeepEqual(was, is) {
 		t.Errorf("%+v, then %+v", was, is)
 	}
-	for _, bad := range []string{"", "{", `{"version":2}`} {
-		if err := NewEvaluator().Restore([]byte(bad)); err == nil {
+	for _, bad := range []string{"", "{", `{"version":1}`} {
+		if err := NewEvaluator().Restore([]byte(bad), nine); err == nil {
 			t.Errorf("%q is taken", bad)
 		}
 	}
+}
+
+// While something fires it is kept anew, with when it was seen; what was seen too long
+// ago to say anything of now is not restored as firing: it is resolved if somebody was
+// told, once, and what fires by then is told as of then.
+func TestStaleIsOver(t *testing.T) {
+	before := newBench(t)
+	before.consume(3) // Low is inhibited and untold
+	kept := 0
+	var state []byte
+	for range 600 {
+		before.pass(1)
+		if s, is := before.e.Unsaved(); is {
+			state, kept = s, kept+1
+		}
+	}
+	if kept < 19 || kept > 22 {
+		t.Errorf("in ten minutes it was kept %d times", kept)
+	}
+	restart := func(after time.Duration, change func(b *bench), want ...string) {
+		t.Helper()
+		b := newBench(t)
+		b.at = 600 + int(after/time.Second)
+		if err := b.e.Restore(state, nine.Add(time.Duration(b.at)*time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		change(b)
+		b.pass(1)
+		if _, is := b.e.Unsaved(); !is {
+			t.Error("what became of what was kept is not kept")
+		}
+		for _, a := range b.e.Alerts() {
+			if a.Told && a.State == Firing && after > staleAfter && a.Since.Before(nine.Add(10*time.Minute)) {
+				t.Errorf("it fires with a time of before: %+v", a)
+			}
+		}
+		b.pass(59)
+		b.wants(want...)
+	}
+	calm, storm := func(*bench) {}, func(b *bench) { b.consume(3) }
+	restart(4*time.Minute, storm)
+	restart(6*time.Minute, calm, "+961 RetryBudgetExhausted resolved")
+	restart(6*time.Minute, func(b *bench) { b.in.Unknown = true }, "+961 RetryBudgetExhausted resolved")
+	restart(6*time.Minute, storm, "+961 RetryBudgetExhausted resolved", "+961 RetryBudgetExhausted firing")
+	restart(6*time.Minute, func(b *bench) { b.in.Share = true })
+
+	// What nobody sees grows old, however often a daemon that does not see it begins anew.
+	b := newBench(t)
+	b.at, b.in.Unknown = 700, true
+	if err := b.e.Restore(state, nine.Add(700*time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	b.pass(200)
+	state = b.e.State()
+	restart(6*time.Minute, calm, "+961 RetryBudgetExhausted resolved")
 }
 
 // Between the first look and what was kept the same may have begun to fire.
@@ -521,7 +652,7 @@ func TestRestoreKeepsWhatIsSeen(t *testing.T) {
 	b := newBench(t)
 	b.consume(2)
 	b.pass(1)
-	if err := b.e.Restore(old.e.State()); err != nil {
+	if err := b.e.Restore(old.e.State(), nine); err != nil {
 		t.Fatal(err)
 	}
 	b.pass(5)
@@ -586,10 +717,58 @@ func TestLabels(t *testing.T) {
 		}
 	}
 	want := []map[string]string{
-		{"dependency": "a\uFFFD", "model": "ratio", "route": "GET /a", "severity": "critical"},
-		{"dependency": "a\uFFFD", "model": "ratio", "severity": "critical"},
+		{"dependency": bound("a\xff"), "model": "ratio", "route": "GET /a", "severity": "critical"},
+		{"dependency": bound("a\xff"), "model": "ratio", "severity": "critical"},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%v", got)
+	}
+}
+
+// No name is told at a length that somebody else chose, and none stands for another.
+func TestNamesAreBounded(t *testing.T) {
+	long := strings.Repeat("ä", 30_000)
+	if a, b := bound(long+"a"), bound(long+"b"); a == b || len(a) > mostLabel || !utf8.ValidString(a) {
+		t.Errorf("%q and %q", a, b)
+	}
+	if a, b := bound("a\xff"), bound("a\xfe"); a == b || !strings.HasPrefix(a, "a\uFFFD…") {
+		t.Errorf("%q and %q", a, b)
+	}
+	b := newBench(t)
+	d := b.dep()
+	d.Dependency, d.ScopeSplit, d.Lost, d.Minute.Verified, d.Minute.Visible, d.Ten.DeadAnswers = long, true, 500, 3000, 100, 500
+	b.in.Rules.Declared = plan(100, 3, 3)
+	d.Closed = &Closed{Span: 10 * time.Second, Totals: aggregate.Totals{Arrivals: 2000, Verified: 2000, RetryAsked: 200, RetryEarly: 100}, Questions: 20}
+	b.consume(2)
+	d.Budgets[0].Route = long
+	b.in.Sources, b.in.Store = []Source{{Name: long, Failed: true}}, true
+	b.pass(100)
+	b.in.Sources = []Source{{Name: long, Behind: true, Lag: time.Hour}}
+	b.pass(100)
+	seen := map[string]bool{}
+	for _, a := range b.e.Alerts() {
+		seen[a.Name] = true
+		if len(a.Summary)+len(a.Description) > 1000 {
+			t.Errorf("%s: %d bytes of words", a.Name, len(a.Summary)+len(a.Description))
+		}
+		for k, v := range a.Labels {
+			if len(v) > mostLabel {
+				t.Errorf("%s: %s has %d bytes", a.Name, k, len(v))
+			}
+		}
+	}
+	if len(seen) < len(Names)-1 { // RetryBudgetExhaustsSoon is none where it is exhausted
+		t.Errorf("only %v", seen)
+	}
+}
+
+// What is unread is told by the share that is.
+func TestUnreadSaysTheShareUnread(t *testing.T) {
+	b := newBench(t)
+	b.dep().Lost = 250 // of 1250
+	b.pass(40)
+	all := b.e.Alerts()
+	if len(all) != 1 || all[0].Value != 0.2 || !strings.Contains(all[0].Summary, "(unread: 0.2)") {
+		t.Errorf("%+v", all)
 	}
 }

@@ -22,26 +22,30 @@ type timing struct{ hold, keep time.Duration }
 type episode struct {
 	Alert
 	timing
+	began time.Time // when the condition began to hold, in log time, which may be a little ahead
 	clear time.Time // since when the condition does not hold; zero: it does, or that is not known
+	holds bool      // the condition held at the last look
+	seen  time.Time // by the wall clock: when it was last looked at with figures of then
 }
 
 // step looks once more; ended is what an episode comes to that was firing: Resolved
 // where all is seen, else nothing. It reports whether the episode goes on.
 func (e *episode) step(v verdict, at, now time.Time, ended State) bool {
+	e.holds = v == yes
 	if e.State == Resolved {
 		if v != yes {
 			return now.Sub(e.Ended) < resolvedFor
 		}
-		e.begin(at)
+		e.begin(at, now)
 	}
 	switch {
 	case v == yes:
 		e.clear = time.Time{}
-		if at.Before(e.Since) && e.State == Pending { // the log is read again
-			e.Since = at
+		if at.Before(e.began) && e.State == Pending { // the log is read again
+			e.began, e.Since = at, earlier(at, now)
 		}
-		if e.State == Pending && at.Sub(e.Since) >= e.hold {
-			e.State, e.Fired = Firing, at
+		if e.State == Pending && at.Sub(e.began) >= e.hold {
+			e.State, e.Fired = Firing, earlier(at, now)
 		}
 	case e.State == Pending:
 		return false
@@ -60,7 +64,16 @@ func (e *episode) step(v verdict, at, now time.Time, ended State) bool {
 }
 
 // begin begins an episode of an alert whose condition holds.
-func (e *episode) begin(at time.Time) {
-	e.State, e.Since, e.Fired, e.Ended, e.clear = Pending, at, time.Time{}, time.Time{}, time.Time{}
+func (e *episode) begin(at, now time.Time) {
+	e.began = at
+	e.State, e.Since, e.Fired, e.Ended, e.clear = Pending, earlier(at, now), time.Time{}, time.Time{}, time.Time{}
 	e.Told, e.Inhibited = false, false
+}
+
+// earlier is the earlier of two times: nobody is told of a time that has not come yet.
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }

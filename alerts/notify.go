@@ -2,6 +2,8 @@ package alerts
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -48,7 +50,7 @@ type Notifier struct {
 
 	mu      sync.Mutex
 	want    []*runner          // what the configuration has
-	counts  map[string]*counts // of all that there were, by name
+	counts  map[sinkID]*counts // of all that there were
 	current []Alert            // the newest
 	wake    chan struct{}
 }
@@ -56,9 +58,9 @@ type Notifier struct {
 // NewNotifier returns a notifier that tells only the log. It is inert until Run.
 func NewNotifier(log *slog.Logger) *Notifier {
 	n := &Notifier{
-		log: log.With("component", "alerts"), wake: make(chan struct{}, 1), counts: map[string]*counts{},
+		log: log.With("component", "alerts"), wake: make(chan struct{}, 1), counts: map[sinkID]*counts{},
 		// A redirect is not followed: a signed text is for whoever was named.
-		client: &http.Client{Timeout: sendTimeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+		client: &http.Client{Transport: transport(), Timeout: sendTimeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 	}
 	n.Configure(Sinks{})
 	return n
@@ -67,11 +69,16 @@ func NewNotifier(log *slog.Logger) *Notifier {
 // sendTimeout is how long one sink may take for one request.
 const sendTimeout = 10 * time.Second
 
-// counts are those of one sink.
+// counts are those of one sink, and what it is called, which changes with its place.
 type counts struct {
-	name                   string
+	name, shown            atomic.Pointer[string]
 	taken, failed, dropped atomic.Uint64
 	err                    atomic.Pointer[string]
+}
+
+// logger says whose sink it is that something is logged of.
+func (c *counts) logger(log *slog.Logger) *slog.Logger {
+	return log.With("sink", *c.name.Load(), "at", *c.shown.Load())
 }
 
 func (c *counts) ended(err error) {
@@ -95,8 +102,19 @@ type sink interface {
 // runner is a sink of the configuration.
 type runner struct {
 	sink
-	counts   *counts
-	identity any // equal for a sink that may go on
+	counts *counts
+	id     sinkID
+}
+
+// sinkID is equal for a sink that may go on: it is the sink itself, wherever in the
+// configuration it stands. It holds no secret, as it outlives the sink.
+type sinkID struct {
+	sum [sha256.Size]byte
+	nth int // of those that are alike
+}
+
+func idOf(kind string, of any) sinkID {
+	return sinkID{sum: sha256.Sum256(fmt.Appendf(nil, "%s %#v", kind, of))}
 }
 
 // Configure changes who is told. A sink that was there goes on with what it has still
@@ -106,29 +124,29 @@ func (n *Notifier) Configure(s Sinks) {
 	defer n.mu.Unlock()
 	had := n.want
 	n.want = nil
-	add := func(identity any, name string, begin func(*counts) sink) {
-		if i := slices.IndexFunc(had, func(r *runner) bool { return r.identity == identity }); i >= 0 {
+	add := func(id sinkID, name, shown string, begin func(*counts) sink) {
+		for slices.ContainsFunc(n.want, func(r *runner) bool { return r.id == id }) {
+			id.nth++
+		}
+		c := n.counts[id]
+		if c == nil {
+			c = new(counts)
+			n.counts[id] = c
+		}
+		c.name.Store(&name)
+		c.shown.Store(&shown)
+		if i := slices.IndexFunc(had, func(r *runner) bool { return r.id == id }); i >= 0 {
 			n.want = append(n.want, had[i])
-			had = slices.Delete(slices.Clone(had), i, i+1)
 			return
 		}
-		c := n.counts[name]
-		if c == nil {
-			c = &counts{name: name}
-			n.counts[name] = c
-		}
-		n.want = append(n.want, &runner{sink: begin(c), counts: c, identity: identity})
+		n.want = append(n.want, &runner{sink: begin(c), counts: c, id: id})
 	}
-	add("log", "log", func(c *counts) sink { return newLogSink(n.log, c) })
+	add(idOf("log", nil), "log", "", func(c *counts) sink { return newLogSink(n.log, c) })
 	for i, e := range s.Alertmanagers {
-		name := indexed("alertmanagers", i)
-		add([2]any{name, e}, name, func(c *counts) sink {
-			return newAlertmanager(e, n.client, n.log.With("sink", name, "at", e.Shown), c, n.current)
-		})
+		add(idOf("alertmanager", e), indexed("alertmanagers", i), e.Shown, func(c *counts) sink { return newAlertmanager(e, n.client, n.log, c, n.current) })
 	}
 	for i, w := range s.Webhooks {
-		name := indexed("webhooks", i)
-		add([2]any{name, w}, name, func(c *counts) sink { return newWebhook(w, n.client, n.log.With("sink", name, "at", w.Shown), c) })
+		add(idOf("webhook", w), indexed("webhooks", i), w.Shown, func(c *counts) sink { return newWebhook(w, n.client, n.log, c, n.current) })
 	}
 	select {
 	case n.wake <- struct{}{}:
@@ -182,15 +200,16 @@ func (n *Notifier) Tell(now, changed []Alert) {
 	}
 }
 
-// Sent counts what became of notifications, by sink of the configuration. One that
-// comes back, or takes another's place, counts on: no count ever falls.
+// Sent counts what became of notifications, by sink of the configuration. Counts are
+// those of the sink, wherever in the configuration it stands; one that comes back counts
+// on.
 func (n *Notifier) Sent() []Sent {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	out := make([]Sent, 0, len(n.want))
 	for _, r := range n.want {
 		c := r.counts
-		s := Sent{Sink: c.name, Taken: c.taken.Load(), Failed: c.failed.Load(), Dropped: c.dropped.Load()}
+		s := Sent{Sink: *c.name.Load(), Taken: c.taken.Load(), Failed: c.failed.Load(), Dropped: c.dropped.Load()}
 		if err := c.err.Load(); err != nil {
 			s.Error = *err
 		}

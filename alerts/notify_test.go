@@ -1,12 +1,15 @@
 package alerts
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -14,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -172,7 +176,7 @@ func TestAlertmanagerThatIsAway(t *testing.T) {
 	inWorld(t, Sinks{Alertmanagers: []Endpoint{endpoint("http://away"), endpoint("http://there")}}, func(n *Notifier, w *world) {
 		w.answer = func(r *http.Request) (int, http.Header, error) {
 			if r.URL.Host == "away" {
-				return 0, nil, errors.New("connection refused")
+				return 0, nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 			}
 			return 200, nil, nil
 		}
@@ -538,6 +542,137 @@ func (l locked) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.to.Write(b)
+}
+
+// A peer that repeats what it was asked makes nobody else do so: of what goes wrong only
+// its cause is told.
+func TestCausesAreOurs(t *testing.T) {
+	echo := func(answer string) string { // {} is the request's path
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		go func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				r, err := http.ReadRequest(bufio.NewReader(c))
+				if err == nil {
+					io.Copy(io.Discard, r.Body)
+					io.WriteString(c, strings.ReplaceAll(answer, "{}", r.URL.Path))
+				}
+				c.Close()
+			}
+		}()
+		return "http://" + l.Addr().String()
+	}
+	dead := httptest.NewServer(nil)
+	dead.Close()
+	plain := httptest.NewServer(nil)
+	defer plain.Close()
+	strange := httptest.NewUnstartedServer(nil)
+	strange.Config.ErrorLog = log.New(io.Discard, "", 0)
+	strange.StartTLS()
+	defer strange.Close()
+	hangs := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	}))
+	defer hangs.Close()
+	client := NewNotifier(slog.New(slog.DiscardHandler)).client
+	for _, c := range []struct {
+		at   string
+		want error
+	}{
+		{echo("HTTP/1.1 {} no\r\n\r\n"), errBroken},
+		{echo("{} 200 OK\r\n\r\n"), errBroken},
+		{echo("HTTP/1.1 200 OK\r\n{}\r\n\r\n"), errBroken},
+		{echo("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n"), errBroken},
+		{echo("HTTP/1.1 200 OK\r\nTransfer-Encoding: {}\r\n\r\n"), errBroken},
+		{echo(""), errReset},
+		{dead.URL, errRefused},
+		{strange.URL, errUntrusted},
+		{strings.Replace(plain.URL, "http", "https", 1), errPlain},
+	} {
+		err := post(t.Context(), client, c.at+"/hunter2", nil, []byte("{}"))
+		if err != c.want {
+			t.Errorf("%v, want %v", err, c.want)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := post(ctx, client, hangs.URL, nil, nil); err != errTimeout {
+		t.Error(err)
+	}
+	if err := post(t.Context(), client, echo("HTTP/1.1 404 {}\r\nContent-Length: 0\r\n\r\n")+"/hunter2", nil, nil); err == nil || err.Error() != "it answers 404 Not Found" {
+		t.Error(err)
+	}
+	for err, want := range map[error]error{
+		&net.DNSError{Err: "hunter2", IsNotFound: true}:                                    errNoHost,
+		&net.DNSError{Err: "hunter2", IsTimeout: true}:                                     errTimeout,
+		&net.DNSError{Err: "hunter2"}:                                                      errLookup,
+		&net.OpError{Op: "remote error", Err: errors.New("tls: hunter2")}:                  errTLS,
+		&net.OpError{Op: "dial", Err: errors.New("hunter2")}:                               errConnect,
+		&url.Error{Op: "Post", URL: "hunter2", Err: &net.OpError{Op: "read", Err: io.EOF}}: errReset,
+		errors.New("hunter2"):                                                              errBroken,
+	} {
+		if got := failed(err); got != want {
+			t.Errorf("%v: %v", want, got)
+		}
+	}
+}
+
+// A webhook is itself wherever it stands: one that is put before it neither drops what
+// waits nor takes its counts; and who came after an alert fired does not hear that it is
+// over, unless it is told again.
+func TestConfigureKeepsWhoStays(t *testing.T) {
+	first, second := Webhook{Endpoint: endpoint("http://first/")}, Webhook{Endpoint: endpoint("http://second/")}
+	inWorld(t, Sinks{Webhooks: []Webhook{first, first}}, func(n *Notifier, w *world) {
+		w.answer = func(*http.Request) (int, http.Header, error) { return 500, nil, nil }
+		begun := time.Now()
+		a := firing(begun)
+		n.Tell([]Alert{a}, []Alert{a})
+		synctest.Wait()
+		n.Configure(Sinks{Webhooks: []Webhook{second, first, first}})
+		synctest.Wait()
+		for i, want := range []Sent{{Sink: "webhooks[0]"}, {Sink: "webhooks[1]", Failed: 1, Error: "it answers 500 Internal Server Error"}, {Sink: "webhooks[2]", Failed: 1, Error: "it answers 500 Internal Server Error"}} {
+			if s := n.Sent()[i+1]; s != want {
+				t.Errorf("%+v, want %+v", s, want)
+			}
+		}
+		w.mu.Lock()
+		w.answer, w.asked = nil, nil
+		w.mu.Unlock()
+		time.Sleep(time.Minute)
+		over := resolved(a, time.Now())
+		n.Tell([]Alert{over}, []Alert{over})
+		time.Sleep(time.Minute)
+		again := firing(time.Now())
+		n.Tell([]Alert{again}, []Alert{again})
+		over = resolved(again, time.Now())
+		n.Tell([]Alert{over}, []Alert{over})
+		time.Sleep(time.Minute)
+		heard := map[string][]State{}
+		for _, x := range w.got() {
+			var notice Notice
+			if err := json.Unmarshal([]byte(x.body), &notice); err != nil {
+				t.Fatal(err)
+			}
+			heard[x.to] = append(heard[x.to], notice.Status)
+		}
+		if got := heard["http://second/"]; !slices.Equal(got, []State{Firing, Resolved}) {
+			t.Errorf("the second heard %v", got)
+		}
+		if got := heard["http://first/"]; len(got) != 8 {
+			t.Errorf("the first, twice, heard %v", got)
+		}
+		if s := n.Sent()[2]; s.Taken != 4 || s.Dropped != 0 {
+			t.Errorf("%+v", s)
+		}
+	})
 }
 
 // Another configuration tells others; a sink that stays goes on with what it has to

@@ -3,14 +3,16 @@ package alerts
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
+	"net"
 	"net/http"
-	"net/url"
 	"strconv"
+	"syscall"
 	"time"
 )
 
@@ -46,7 +48,8 @@ func waits(err error) time.Duration {
 	return 0
 }
 
-// post sends a text. Its errors hold nothing of the URL.
+// post sends a text. Its errors hold nothing of the URL, and no word of the peer, which
+// may repeat there what it was asked.
 func post(ctx context.Context, client *http.Client, to string, header http.Header, body []byte) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
 	if err != nil {
@@ -59,14 +62,9 @@ func post(ctx context.Context, client *http.Client, to string, header http.Heade
 	r.Header.Set("User-Agent", "auditor")
 	res, err := client.Do(r)
 	if err != nil {
-		var u *url.Error
-		if errors.As(err, &u) {
-			err = u.Err
-		}
-		return err
+		return failed(err)
 	}
 	defer res.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 64<<10)) // the connection is used again
 	if res.StatusCode/100 == 2 {
 		return nil
 	}
@@ -75,6 +73,62 @@ func post(ctx context.Context, client *http.Client, to string, header http.Heade
 		out.after = time.Duration(min(s, 3600)) * time.Second
 	}
 	return out
+}
+
+// The causes for which nothing is told, as they are shown and logged. There are no
+// others: what net/http says of an answer quotes it.
+var (
+	errTimeout   = errors.New("it did not answer in time")
+	errRefused   = errors.New("connection refused")
+	errReset     = errors.New("the connection was broken off")
+	errNoHost    = errors.New("no such host")
+	errLookup    = errors.New("its name could not be looked up")
+	errUntrusted = errors.New("TLS: its certificate is not valid or not trusted")
+	errTLS       = errors.New("TLS: no agreement with it")
+	errPlain     = errors.New("it answers https with http")
+	errConnect   = errors.New("no connection to it")
+	errBroken    = errors.New("what it answers is no HTTP response")
+)
+
+// failed is the cause of an error of net/http.
+func failed(err error) error {
+	var (
+		dns     *net.DNSError
+		op      *net.OpError
+		untrust *tls.CertificateVerificationError
+		alert   tls.AlertError
+		record  tls.RecordHeaderError
+		late    interface{ Timeout() bool }
+	)
+	switch {
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return errNoHost
+	case errors.As(err, &late) && late.Timeout(), errors.Is(err, context.DeadlineExceeded):
+		return errTimeout
+	case errors.As(err, &dns):
+		return errLookup
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return errPlain
+	case errors.As(err, &untrust):
+		return errUntrusted
+	case errors.As(err, &alert), errors.As(err, &record), errors.As(err, &op) && op.Op == "remote error":
+		return errTLS
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return errRefused
+	case errors.As(err, &op) && op.Op == "dial":
+		return errConnect
+	case errors.As(err, &op), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return errReset
+	}
+	return errBroken
+}
+
+// transport makes a connection for each request: of what comes unasked on one that is
+// kept, net/http writes the text into the log.
+func transport() *http.Transport {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.DisableKeepAlives = true
+	return t
 }
 
 // backoff is the pause before a retry: twice as long each time, and drawn, so that

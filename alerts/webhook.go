@@ -53,6 +53,9 @@ type webhook struct {
 	log     *slog.Logger
 	counts  *counts
 	changes chan pendingNotice
+	// unheard are alerts that fired before it was there, by their key and since when:
+	// that they are over is no word for who never heard of them.
+	unheard map[string]time.Time
 }
 
 type pendingNotice struct {
@@ -68,14 +71,26 @@ const (
 	longestPause = time.Minute
 )
 
-func newWebhook(to Webhook, client *http.Client, log *slog.Logger, c *counts) *webhook {
-	return &webhook{to, client, log, c, make(chan pendingNotice, mostWaiting)}
+func newWebhook(to Webhook, client *http.Client, log *slog.Logger, c *counts, current []Alert) *webhook {
+	s := &webhook{to, client, log, c, make(chan pendingNotice, mostWaiting), map[string]time.Time{}}
+	for i := range current {
+		if a := &current[i]; a.State == Firing {
+			s.unheard[a.key()] = a.Since
+		}
+	}
+	return s
 }
 
 func (s *webhook) tell(_, changed []Alert) {
 	for i := range changed {
+		a := &changed[i]
+		since, unheard := s.unheard[a.key()]
+		delete(s.unheard, a.key())
+		if unheard && a.State == Resolved && since.Equal(a.Since) {
+			continue
+		}
 		select {
-		case s.changes <- newNotice(&changed[i]):
+		case s.changes <- newNotice(a):
 		default:
 			s.counts.dropped.Add(1)
 		}
@@ -102,7 +117,7 @@ func (s *webhook) run(ctx context.Context) {
 		case <-ctx.Done():
 			if n := len(s.changes); n > 0 {
 				s.counts.dropped.Add(uint64(n))
-				s.log.Warn("a webhook was not told of everything before the end", "notices", n)
+				s.counts.logger(s.log).Warn("a webhook was not told of everything before the end", "notices", n)
 			}
 			return
 		case n := <-s.changes:
@@ -121,7 +136,7 @@ func (s *webhook) deliver(ctx context.Context, n *pendingNotice, budget *allowan
 		err := s.send(ctx, n)
 		if ctx.Err() != nil && err != nil {
 			s.counts.dropped.Add(1)
-			s.log.Warn("a webhook was not told of everything before the end", "notices", 1)
+			s.counts.logger(s.log).Warn("a webhook was not told of everything before the end", "notices", 1)
 			return
 		}
 		s.counts.ended(err)
@@ -134,7 +149,7 @@ func (s *webhook) deliver(ctx context.Context, n *pendingNotice, budget *allowan
 			return
 		}
 		if failures++; failures == 1 {
-			s.log.Warn("a webhook was not told; it is tried again", "error", err)
+			s.counts.logger(s.log).Warn("a webhook was not told; it is tried again", "error", err)
 		}
 		if !sleep(ctx, max(backoff(failures, longestPause), waits(err))) {
 			continue
@@ -150,9 +165,9 @@ func (s *webhook) deliver(ctx context.Context, n *pendingNotice, budget *allowan
 func (s *webhook) giveUp(err error) {
 	s.counts.dropped.Add(1)
 	if err != nil {
-		s.log.Error("a webhook was not told, and is not tried again", "error", err)
+		s.counts.logger(s.log).Error("a webhook was not told, and is not tried again", "error", err)
 	} else {
-		s.log.Error("a webhook was not told for so long that it is not tried any more", "for", noticeFor)
+		s.counts.logger(s.log).Error("a webhook was not told for so long that it is not tried any more", "for", noticeFor)
 	}
 }
 

@@ -28,32 +28,44 @@ type alerting struct {
 	// What was kept was asked for, and is known: from here on it may be kept anew.
 	asked, restored bool
 
-	wanted  chan struct{} // what was kept is to be read
+	keptAs  string      // the name under which it is kept since
+	wanted  chan string // the name of what is to be read
 	loaded  chan []byte
-	unsaved chan []byte // the newest
+	unsaved chan keptState // the newest
+}
+
+// keptState is what is to be kept, and under what name.
+type keptState struct {
+	name  string
+	state []byte
 }
 
 func newAlerting(d *daemon) *alerting {
 	return &alerting{
 		d: d, notifier: alerts.NewNotifier(d.log), evaluator: alerts.NewEvaluator(),
-		wanted: make(chan struct{}, 1), loaded: make(chan []byte, 1), unsaved: make(chan []byte, 1),
+		wanted: make(chan string, 1), loaded: make(chan []byte, 1), unsaved: make(chan keptState, 1),
 	}
 }
 
 // judge looks at a picture, and puts what comes of it into its snapshot.
 func (a *alerting) judge(x *setup, p *pipeline.Picture, s *api.Snapshot) {
 	in := a.input(x, p, s)
-	a.restore(in.Standby)
+	name := x.loaded.alertsName()
+	a.restore(name, in.Standby, in.Now)
 	changes := a.evaluator.Step(in)
 	current := a.evaluator.Alerts()
 	a.notifier.Tell(current, changes)
 	if a.restored {
-		if state, is := a.evaluator.Unsaved(); is {
+		state, is := a.evaluator.Unsaved()
+		if a.keptAs != name { // of another configuration, and all of it is to be there
+			a.keptAs, state, is = name, a.evaluator.State(), true
+		}
+		if is {
 			select {
 			case <-a.unsaved:
 			default:
 			}
-			a.unsaved <- state
+			a.unsaved <- keptState{name, state}
 		}
 	}
 	s.Alerts, s.Notified, s.Share = current, a.notifier.Sent(), in.Share
@@ -62,22 +74,23 @@ func (a *alerting) judge(x *setup, p *pipeline.Picture, s *api.Snapshot) {
 
 // restore takes over what was kept, once it was read. On a standby another instance
 // goes on with what fires: what that kept counts.
-func (a *alerting) restore(standby bool) {
+func (a *alerting) restore(name string, standby bool, now time.Time) {
 	if standby {
 		a.asked, a.restored = false, false
 	} else if !a.asked {
-		a.asked = true
+		a.asked, a.keptAs = true, name
 		select {
-		case a.wanted <- struct{}{}:
+		case <-a.wanted:
 		default:
 		}
+		a.wanted <- name
 	}
 	select {
 	case state := <-a.loaded:
 		if a.restored = a.asked; !a.asked || state == nil {
 			return
 		}
-		if err := a.evaluator.Restore(state); err != nil {
+		if err := a.evaluator.Restore(state, now); err != nil {
 			a.d.log.Error("which alerts fired before is not known; those that still do fire anew", "error", err)
 		}
 	default:
@@ -211,44 +224,47 @@ func (l *lostRecords) lately(now time.Time, p *pipeline.Picture, sources []*sour
 func (a *alerting) keep(ctx context.Context) {
 	retry := time.NewTicker(watchEvery)
 	defer retry.Stop()
-	var load bool
-	var state []byte
+	load, written := "", ""
+	var unsaved keptState
+	save := func(ctx context.Context) {
+		if unsaved.name != "" && a.save(ctx, unsaved) {
+			if written != "" && written != unsaved.name { // nobody is to find there what fired once
+				a.save(ctx, keptState{written, alerts.NewEvaluator().State()})
+			}
+			written, unsaved = unsaved.name, keptState{}
+		}
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			if len(a.unsaved) > 0 {
-				state = <-a.unsaved
+				unsaved = <-a.unsaved
 			}
-			if state != nil {
-				ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime/3)
-				defer cancel()
-				a.save(ctx, state)
-			}
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime/3)
+			defer cancel()
+			save(ctx)
 			return
-		case <-a.wanted:
-			load = true
-		case state = <-a.unsaved:
+		case load = <-a.wanted:
+		case unsaved = <-a.unsaved:
 		case <-retry.C:
 		}
-		if load {
-			text, err := a.d.store.Load(ctx, a.name())
+		if load != "" {
+			text, err := a.d.store.Load(ctx, load)
 			if err != nil {
 				continue // the store is watched, and that is said elsewhere
 			}
-			load = false
+			written, load = load, ""
 			select {
 			case a.loaded <- text:
 			case <-ctx.Done():
 			}
 		}
-		if state != nil && a.save(ctx, state) {
-			state = nil
-		}
+		save(ctx)
 	}
 }
 
-func (a *alerting) save(ctx context.Context, state []byte) bool {
-	if err := a.d.store.Save(ctx, a.name(), state); err != nil {
+func (a *alerting) save(ctx context.Context, s keptState) bool {
+	if err := a.d.store.Save(ctx, s.name, s.state); err != nil {
 		if ctx.Err() == nil {
 			a.d.log.Debug("which alerts fire was not kept; it is tried again", "error", err)
 		}
@@ -257,21 +273,26 @@ func (a *alerting) save(ctx context.Context, state []byte) bool {
 	return true
 }
 
-// name is under what the state of alerts is kept: the same for all instances that may
-// take over from each other, and another for each that has a share of its own.
-func (a *alerting) name() string {
-	l := a.d.setup.Load().loaded
+// alertsName is the name under which the state of alerts is kept. A store of one
+// daemon has one, whatever that daemon reads. In a store that many share it is the same
+// for all instances that may take over from each other, which are those of a consumer
+// group; another for each that has a share of its own, or a log of its own, which only
+// its host reads; and another for each dependency. What else is read says nothing of it.
+func (l *loaded) alertsName() string {
+	if l.Store.ClickHouse == nil {
+		return "alerts"
+	}
 	parts := []string{l.Dependency.Name, l.Dependency.Field}
+	var groups []string
 	share := false
 	for i := range l.Sources {
-		s := &l.Sources[i]
-		parts = append(parts, sourceName(s))
-		if s.Kafka != nil {
-			parts = append(parts, s.Kafka.Group)
-			share = share || s.Kafka.Divided()
+		if k := l.Sources[i].Kafka; k != nil {
+			groups, share = append(groups, k.Group), share || k.Divided()
 		}
 	}
-	if share {
+	slices.Sort(groups)
+	parts = append(parts, slices.Compact(groups)...)
+	if share || len(groups) == 0 {
 		host, _ := os.Hostname()
 		parts = append(parts, host)
 	}

@@ -17,7 +17,10 @@ import (
 	"time"
 
 	"github.com/targetside/auditor/alerts"
+	"github.com/targetside/auditor/api"
+	"github.com/targetside/auditor/config"
 	"github.com/targetside/auditor/pipeline"
+	"github.com/targetside/auditor/store"
 )
 
 // wall is a clock that can be put forward.
@@ -331,8 +334,8 @@ func TestTakingOverGoesOnWithWhatFires(t *testing.T) {
 	}
 	d := startDaemon(t, config).d
 	keep := func(name string) {
-		state := fmt.Sprintf(`{"version":1,"alerts":[{"name":%q,"labels":{"dependency":"seats"},"state":"firing","told":true}]}`, name)
-		if err := d.store.Save(t.Context(), d.alerting.name(), []byte(state)); err != nil {
+		state := fmt.Sprintf(`{"version":2,"alerts":[{"name":%q,"labels":{"dependency":"seats"},"state":"firing","told":true,"seen":%q}]}`, name, time.Now().Format(time.RFC3339))
+		if err := d.store.Save(t.Context(), "alerts", []byte(state)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -345,7 +348,7 @@ func TestTakingOverGoesOnWithWhatFires(t *testing.T) {
 		return names
 	}
 	step := func(standby bool) {
-		a.restore(standby)
+		a.restore("alerts", standby, time.Now())
 		a.evaluator.Step(&alerts.Input{Now: time.Now(), Standby: standby, Unknown: true})
 	}
 	keep(alerts.DeadAnswers)
@@ -363,6 +366,102 @@ func TestTakingOverGoesOnWithWhatFires(t *testing.T) {
 	if !slices.Equal(knows(), []string{alerts.CoverageTooLow}) {
 		t.Errorf("it knows %v", knows())
 	}
+}
+
+// What fired too long ago is over, which is told once; nothing of it is left to be told
+// by the next start.
+func TestWhatFiredLongAgoIsOver(t *testing.T) {
+	dir := t.TempDir()
+	config, hook := filepath.Join(dir, "auditor.yaml"), listen(t)
+	text := fmt.Sprintf("dependency: seats\nsources: [{file: {paths: [%q]}}]\nstore: {sqlite: rows.db}\napi: {listen: \"127.0.0.1:0\"}\nalerts: {webhooks: [{url: %q}]}\n", filepath.Join(dir, "access.log"), hook.URL)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := store.OpenSQLite(t.Context(), filepath.Join(dir, "rows.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := fmt.Sprintf(`{"version":2,"alerts":[{"name":%q,"labels":{"dependency":"seats"},"state":"firing","told":true,"seen":%q}]}`,
+		alerts.DeadAnswers, time.Now().Add(-time.Hour).Format(time.RFC3339))
+	if err := rows.Save(t.Context(), "alerts", []byte(state)); err != nil {
+		t.Fatal(err)
+	}
+	if err := rows.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r := startDaemon(t, config)
+	until(t, "it is resolved", func() bool { return len(hook.of(alerts.DeadAnswers)) > 0 })
+	until(t, "that is kept", func() bool {
+		kept, err := r.d.store.Load(t.Context(), "alerts")
+		return err == nil && !strings.Contains(string(kept), "firing")
+	})
+	if status := hook.of(alerts.DeadAnswers)[0]["status"]; status != "resolved" {
+		t.Errorf("told %v", status)
+	}
+}
+
+// The name under which what fires is kept says who goes on with it, and nothing of what
+// else is read. When it changes all is kept under the new one at once, and nothing is
+// left under the old.
+func TestNameOfKeptAlerts(t *testing.T) {
+	file, other := config.Source{File: &config.File{Paths: []string{"a"}}}, config.Source{File: &config.File{Paths: []string{"b"}}}
+	group := func(name string, keyed bool, topics ...string) config.Source {
+		return config.Source{Kafka: &config.Kafka{Group: name, Topics: topics, Keyed: keyed}}
+	}
+	name := func(shared bool, dependency string, sources ...config.Source) string {
+		l := &loaded{Config: &config.Config{Dependency: config.Dependency{Name: dependency}, Sources: sources}}
+		if shared {
+			l.Store.ClickHouse = new(config.ClickHouse)
+		}
+		return l.alertsName()
+	}
+	for _, c := range []struct {
+		what string
+		a, b string
+		same bool
+	}{
+		{"a store of its own", name(false, "seats", file), name(false, "prices", other, group("g", true)), true},
+		{"another file", name(true, "seats", file), name(true, "seats", other, file), true},
+		{"another topic", name(true, "seats", group("g", false, "t")), name(true, "seats", group("g", false, "u"), file, group("g", false, "t")), true},
+		{"another group", name(true, "seats", group("g", false)), name(true, "seats", group("h", false)), false},
+		{"another dependency", name(true, "seats", file), name(true, "prices", file), false},
+		{"a share, and the whole", name(true, "seats", group("g", true)), name(true, "seats", group("g", false)), false},
+		{"a log of one host", name(true, "seats", file), name(true, "seats", group("g", false)), false},
+	} {
+		if (c.a == c.b) != c.same {
+			t.Errorf("%s: %s and %s", c.what, c.a, c.b)
+		}
+	}
+
+	dir := t.TempDir()
+	path := filepath.Join(dir, "auditor.yaml")
+	text := fmt.Sprintf("dependency: seats\nsources: [{file: {paths: [%q]}}]\nstore: {sqlite: rows.db}\napi: {listen: \"127.0.0.1:0\"}\n", filepath.Join(dir, "access.log"))
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := startDaemon(t, path).d
+	a := newAlerting(d)
+	go a.keep(t.Context())
+	was := *d.setup.Load()
+	of := func(dependency string) *setup {
+		x, l, c := was, *was.loaded, *was.loaded.Config
+		c.Store.ClickHouse, c.Dependency.Name = new(config.ClickHouse), dependency
+		l.Config, x.loaded = &c, &l
+		return &x
+	}
+	judge := func(x *setup) { a.judge(x, &pipeline.Picture{At: time.Now()}, new(api.Snapshot)) }
+	state := fmt.Sprintf(`{"version":2,"alerts":[{"name":%q,"labels":{"dependency":"seats"},"state":"firing","told":true,"seen":%q}]}`, alerts.DeadAnswers, time.Now().Format(time.RFC3339))
+	before, after := of("seats"), of("places")
+	if err := d.store.Save(t.Context(), before.loaded.alertsName(), []byte(state)); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "it is restored", func() bool { judge(before); return a.restored })
+	holds := func(x *setup) bool {
+		kept, err := d.store.Load(t.Context(), x.loaded.alertsName())
+		return err == nil && strings.Contains(string(kept), alerts.DeadAnswers)
+	}
+	judge(after)
+	until(t, "it is kept under the new name, and not under the old", func() bool { return holds(after) && !holds(before) })
 }
 
 // What was lost once is no news for ever.
