@@ -111,9 +111,13 @@ func (r *reckoning) findLoad() {
 
 // findFast says when a budget would guard against nothing. Whoever fails before it
 // times out holds nothing for long, and with one layer there is nothing to multiply;
-// what is left is the load of its worst case.
+// what is left is the load of its worst case. Where tries may go on after the caller
+// has left, that is work for nobody, and a budget would guard against it.
 func (r *reckoning) findFast() {
 	if len(r.Policy.Layers) != 1 || r.Policy.Layers[0].tries() < 2 {
+		return
+	}
+	if yes(r.Plan.BeyondDeadline) {
 		return
 	}
 	if late, over := r.Plan.AnswersTooLate, r.Plan.AboveCapacity; late == nil || *late || over == nil || *over {

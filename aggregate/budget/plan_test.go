@@ -156,6 +156,9 @@ func TestFindings(t *testing.T) {
 		"a fifth where 2 was chosen": {Policy{Chosen: 2, Layers: []Layer{share(0.2, Originals)}}, "not_chosen"},
 		"more than chosen":           {Policy{Chosen: 1.2, Layers: []Layer{attempts("a", 2, 0, 0)}}, "not_chosen"},
 		"beyond the deadline":        {Policy{Chosen: 2, Deadline: 3 * time.Second, Layers: []Layer{attempts("a", 2, 2*time.Second, 0)}}, "beyond_deadline"},
+		"the caller's deadline":      {change(func(p *Policy) { p.Deadline = 9 * time.Millisecond }), "beyond_deadline answers_too_late"},
+		"tries that outlast it":      {change(func(p *Policy) { p.Deadline = 199 * time.Millisecond }), "beyond_deadline"},
+		"tries that do not":          {change(func(p *Policy) { p.Deadline = 200 * time.Millisecond }), "no_budget_needed"},
 		"leaves first":               {Policy{Chosen: 2, Layers: []Layer{attempts("a", 1, 3*time.Second, 0), attempts("b", 2, 2*time.Second, 0)}}, "leaves_first"},
 	} {
 		if got := strings.Join(codes(c.p.Plan()), " "); got != c.want {
@@ -165,6 +168,48 @@ func TestFindings(t *testing.T) {
 	p := Policy{Chosen: 2, Layers: []Layer{share(0.2, Originals)}}
 	if got := p.Plan().Findings[0].Text; got != "2 was chosen, where the layers stop at 1.2: one of the two is not meant" {
 		t.Error(got)
+	}
+}
+
+// sent follows one call through every layer and says how long the dependency's answer
+// to it is waited for; 0 is for ever. Each layer hands on what is left of its own
+// caller's patience.
+func sent(layers []Layer, patience time.Duration) time.Duration {
+	if len(layers) == 0 {
+		return patience
+	}
+	if own := layers[0].Timeout; own > 0 && (patience == 0 || own < patience) {
+		patience = own
+	}
+	return sent(layers[1:], patience)
+}
+
+// An answer is of use for as long as nobody around the call has left, wherever the
+// shortest timeout stands.
+func TestQueueMeetsTheFirstWhoLeaves(t *testing.T) {
+	p := Policy{Chosen: 2, Deadline: 20 * time.Second, Queue: 3000, DrainPerSecond: 1000, Layers: []Layer{attempts("gateway", 2, 2*time.Second, 0), attempts("mesh", 1, 0, 0)}}
+	if got := p.Plan(); *got.CallerTimeoutSeconds != 2 || !*got.AnswersTooLate || strings.Join(codes(got), " ") != "answers_too_late" {
+		t.Errorf("waits %v s, %v", *got.CallerTimeoutSeconds, codes(got))
+	}
+	p = Policy{Chosen: 2, Deadline: time.Second, CapacityPerSecond: 2000, OfferedPerSecond: 900, Queue: 10000, DrainPerSecond: 2000, Service: time.Millisecond,
+		Layers: []Layer{attempts("worker", 2, 10*time.Second, 0)}}
+	if got := p.Plan(); *got.CallerTimeoutSeconds != 1 || strings.Join(codes(got), " ") != "beyond_deadline answers_too_late" {
+		t.Errorf("waits %v s, %v", *got.CallerTimeoutSeconds, codes(got))
+	}
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 11))
+		timeout := func() time.Duration { return time.Duration(max(0, r.IntN(30)-10)) * 100 * time.Millisecond }
+		p := Policy{Chosen: 2, Deadline: timeout(), Queue: 1 + r.IntN(2000), DrainPerSecond: 1000}
+		for range r.IntN(5) {
+			p.Layers = append(p.Layers, attempts("layer", 1+r.IntN(3), timeout(), 0))
+		}
+		got, want := p.Plan(), sent(p.Layers, p.Deadline)
+		if (got.CallerTimeoutSeconds != nil) != (want > 0) || want > 0 && *got.CallerTimeoutSeconds != want.Seconds() {
+			t.Fatalf("%+v: waits %v, want %v", p, got.CallerTimeoutSeconds, want)
+		}
+		if late := float64(p.Queue)/1000 > want.Seconds(); want > 0 && *got.AnswersTooLate != late {
+			t.Fatalf("%+v: too late is %v", p, !late)
+		}
 	}
 }
 
