@@ -232,3 +232,29 @@ func TestTheLargestPlan(t *testing.T) {
 		t.Error("no layers are no list")
 	}
 }
+
+// A number that is not 0 never looks like 0, and no number loses what it has before
+// the point.
+func TestDigits(t *testing.T) {
+	for _, c := range []struct {
+		value float64
+		want  string
+	}{
+		{0, "0"}, {27, "27"}, {4860000, "4,860,000"}, {1.1111111, "1.111"}, {1.0005, "1.001"}, {0.25, "0.25"}, {0.0123, "0.012"}, {0.01, "0.01"},
+		{0.0095, "0.0095"}, {0.00999, "0.01"}, {0.0004, "0.0004"}, {0.000123, "0.00012"}, {1e-6, "0.000001"}, {1e-21, "0.000000000000000000001"},
+	} {
+		if got := digits(decimal(c.value)); got != c.want {
+			t.Errorf("%v: %q, want %q", c.value, got, c.want)
+		}
+	}
+	p := Policy{Chosen: 1, OfferedPerSecond: 3e-4, CapacityPerSecond: 2e-4, Service: 300 * time.Nanosecond, Layers: []Layer{attempts("a", 1, 200*time.Nanosecond, 0)}}
+	var texts []string
+	for _, f := range p.Plan().Findings {
+		texts = append(texts, f.Text)
+	}
+	if got, want := strings.Join(texts, "\n"), "0.0003 questions a second are more than the 0.0002 arrivals that can be served\n"+
+		"0.0003 arrivals a second in the worst case, where 0.0002 can be served\n"+
+		"a full queue is answered after 0.0003 ms, and its callers leave after 0.0002 ms: work for nobody, with retries or without"; got != want {
+		t.Errorf("found\n%s\nwant\n%s", got, want)
+	}
+}
