@@ -3,6 +3,7 @@ package config
 import (
 	"math"
 	"reflect"
+	"slices"
 	"time"
 )
 
@@ -104,9 +105,7 @@ func (c *Config) warnBudget(warn func(path, format string, args ...any)) {
 			warn(at+"."+key, "the model %s does not use it", b.Routes[route].Model)
 		}
 	}
-	if b.CoverageExpected < b.CoverageFloor {
-		warn("budget.coverage_expected", "below coverage_floor: the state is blind before the alert fires")
-	}
+	c.warnCoverage(warn)
 	// What it lets pass for each original.
 	exhausted := math.Inf(1)
 	switch b.Model {
@@ -117,5 +116,23 @@ func (c *Config) warnBudget(warn func(path, format string, args ...any)) {
 	}
 	if c.Declared.Chosen > exhausted+1e-9 {
 		warn("declared.chosen", "%v while budget.ratio %v is exhausted at %v", c.Declared.Chosen, b.Ratio, exhausted)
+	}
+}
+
+// warnCoverage says where the two thresholds of the verified share, which is 0 for
+// good if only claims are accepted, tell more than is known.
+func (c *Config) warnCoverage(warn func(path, format string, args ...any)) {
+	b := &c.Budget
+	const instead = "claims are believed with budget.coverage_expected: 0 and budget.coverage_floor: 0, or accept qk1 or qk2"
+	switch signed := slices.ContainsFunc(c.Keys.Accept, func(a Accept) bool { return a.Scheme == "qk1" || a.Scheme == "qk2" }); {
+	case signed && b.CoverageExpected < b.CoverageFloor:
+		warn("budget.coverage_expected", "below coverage_floor: the state is blind before the alert fires")
+	case signed:
+	case b.CoverageFloor > 0 && b.CoverageExpected > 0:
+		warn("budget.coverage_floor", "no key that proves its author is accepted, so every budget is blind, and CoverageTooLow and AuditorBlind fire for good: %s", instead)
+	case b.CoverageFloor > 0:
+		warn("budget.coverage_floor", "no key that proves its author is accepted, so every budget is blind, and AuditorBlind fires for good: %s", instead)
+	case b.CoverageExpected > 0:
+		warn("budget.coverage_expected", "no key that proves its author is accepted, so CoverageTooLow fires for good: %s", instead)
 	}
 }

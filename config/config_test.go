@@ -292,7 +292,10 @@ func TestWarnings(t *testing.T) {
 		{"fast clocks, short lateness", quiet + "time: {lateness: 10s, max_future: 5s}\n", "those of long requests have 5s to come"},
 		{"fast clocks, as much as can be", quiet + "time: {lateness: 10s, max_future: 4s}\n", ""},
 		{"no originators", file, "keys.originators: none while qk1 or qk2 is accepted"},
-		{"no originators needed", file + "keys: {accept: [traceparent]}\n", ""},
+		{"no originators needed", file + "keys: {accept: [traceparent]}\nbudget: {coverage_expected: 0, coverage_floor: 0}\n", ""},
+		{"claims only", file + "keys: {accept: [x-request-id]}\n", "so every budget is blind, and CoverageTooLow and AuditorBlind fire for good: claims are believed with budget.coverage_expected: 0 and budget.coverage_floor: 0, or accept"},
+		{"claims only, the alert off", file + "keys: {accept: [x-request-id]}\nbudget: {coverage_expected: 0}\n", "a.yaml:3: budget.coverage_floor: no key that proves its author is accepted, so every budget is blind, and AuditorBlind fires for good"},
+		{"claims only, the floor off", file + "keys: {accept: [{field: order}]}\nbudget: {coverage_floor: 0}\n", "a.yaml:3: budget.coverage_expected: no key that proves its author is accepted, so CoverageTooLow fires for good"},
 		{"logger's id", file + "keys: {originators: o.yaml, accept: [qk1, {field: request_id}]}\n", "a.yaml:2: keys.accept[1]: field request_id is most likely minted"},
 		{"logger's id by mapping", mapped + "keys: {originators: o.yaml, accept: [qk1, idempotency-key]}\n", "keys.accept[1]: field request_id is most likely minted"},
 		{"envoy's id is a header", strings.Replace(file, "nginx", "envoy", 1) + "keys: {originators: o.yaml, accept: [qk1, {field: request_id}]}\n", ""},
@@ -319,7 +322,7 @@ func TestWarnings(t *testing.T) {
 		{"flush in time", "sources: [{file: {paths: [a]}, flush: 1s}]\nkeys: {originators: o.yaml}\n", ""},
 		{"alerts", quiet + "alerts: {alertmanagers: [\"http://am\"], webhooks: [{url: \"http://hook\", secret: sixteen bytes ..}]}\n", ""},
 		{"a webhook without a secret", quiet + "alerts: {webhooks: [\"http://hook\"]}\n", "alerts.webhooks[0]: no secret"},
-		{"alerts on claims", "sources: [{file: {paths: [a]}}]\nkeys: {accept: [traceparent]}\nalerts: {alertmanagers: [\"http://am\"]}\n", "alerts: no key that proves its author is accepted"},
+		{"alerts on claims", "sources: [{file: {paths: [a]}}]\nkeys: {accept: [traceparent]}\nalerts: {alertmanagers: [\"http://am\"]}\n", "budget.coverage_floor: no key that proves its author is accepted"},
 		{"alerts on claims as meant", "sources: [{file: {paths: [a]}}]\nkeys: {accept: [traceparent]}\nbudget: {coverage_expected: 0, coverage_floor: 0}\nalerts: {alertmanagers: [\"http://am\"]}\n", ""},
 		{"a share of a whole", "sources: [{kafka: {brokers: [\"a:1\"], topics: [a], keyed: true}}]\nkeys: {originators: o.yaml}\nbudget: {floor_per_second: 5}\nalerts: {alertmanagers: [\"http://am\"]}\n", "sources[0].kafka.keyed: the topic is keyed: each of several instances sees its share"},
 		{"a share of a share", "sources: [{kafka: {brokers: [\"a:1\"], topics: [a], keyed: true}}]\nkeys: {originators: o.yaml}\nalerts: {alertmanagers: [\"http://am\"]}\n", ""},
@@ -466,5 +469,35 @@ func TestBudgetDefaults(t *testing.T) {
 	}
 	if c, err = Parse("a.yaml", []byte("budget: {routes: {GET /a: {model: rate}}}\n"), nil); err != nil || c.Budget.Window != 10*time.Second {
 		t.Errorf("the window is the dependency's: %v %v", c.Budget.Window, err)
+	}
+}
+
+// A base URL to which a path is added has nothing behind its own path; what is wrong
+// with one is told without showing it.
+func TestURLsOfAlerts(t *testing.T) {
+	for _, tc := range []struct{ key, url, want string }{
+		{"alertmanagers", "http://am:9093", ""},
+		{"alertmanagers", "https://am/", ""},
+		{"alertmanagers", "https://me:hunter2@am:65535/behind/a/prefix/", ""},
+		{"alertmanagers", "http://[::1]:9093/api/v2alerts", ""},
+		{"alertmanagers", "http://am:9093/?token=hunter2", "found a ? or # in a base URL"},
+		{"alertmanagers", "http://am:9093?", "found a ? or # in a base URL"},
+		{"alertmanagers", "http://am:9093/#hunter2", "found a ? or # in a base URL"},
+		{"alertmanagers", "http://am:9093/#", "found a ? or # in a base URL"},
+		{"alertmanagers", "http://am:9093/api/v2/alerts", "found the path of the API: want the base URL before it"},
+		{"alertmanagers", "http://am/hunter2/api/v2/alerts/", "found the path of the API: want the base URL before it"},
+		{"alertmanagers", "http://am:9093/api/v2", "found the path of the API: want the base URL before it"},
+		{"alertmanagers", "http://am:65536", "want one from 1 to 65535"},
+		{"alertmanagers", "http://am:0", "want one from 1 to 65535"},
+		{"alertmanagers", "http://am:hunter2", "want a URL that begins with http:// or https://"},
+		{"webhooks", "https://hooks.example:99999/hunter2", "want one from 1 to 65535"},
+		{"webhooks", "https://hooks.example:443/api/v2/alerts?token=hunter2#a", ""},
+	} {
+		_, err := Parse("a.yaml", []byte("alerts: {"+tc.key+": [\""+tc.url+"\"]}\n"), nil)
+		switch {
+		case tc.want == "" && err == nil:
+		case tc.want == "" || err == nil || !strings.HasPrefix(err.Error(), "a.yaml:1: alerts."+tc.key+"[0]: ") || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "hunter2"):
+			t.Errorf("%s %s: %v, want %q", tc.key, tc.url, err, tc.want)
+		}
 	}
 }

@@ -3,11 +3,14 @@ package config
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // Declared is the policy on the drawing, with which measurements are compared.
@@ -55,8 +58,9 @@ type Layer struct {
 }
 
 // LoadPlan reads the policy in the file at path: its keys alone, or a whole
-// configuration with a declared: section. It has one layer at least. Faults are as of
-// Load.
+// configuration with a declared: section. Of the other sections it reads no more than
+// their names, so that secrets from the environment need not be there. The policy has
+// one layer at least. Faults are as of Load.
 func LoadPlan(path string, getenv func(string) (string, bool)) (*Declared, error) {
 	data, err := readFile(path)
 	if err != nil {
@@ -75,26 +79,55 @@ func ParsePlan(name string, data []byte, getenv func(string) (string, bool)) (*D
 }
 
 func parsePolicy(name string, data []byte, getenv func(string) (string, bool)) (*Declared, error) {
-	if root := newDecoder(name, getenv).document(data); root != nil { // else its fault is found below
+	d := newDecoder(name, getenv)
+	declared, k, at := Default().Declared, &checks{}, ""
+	root := d.document(data)
+	if root != nil && root.Kind == yaml.MappingNode {
+		sections := keyNames(reflect.TypeFor[Config]())
 		switch top := topKeys(root); {
 		case slices.Contains(top, "declared"):
-			c, err := Parse(name, data, getenv)
-			if err != nil {
-				return nil, err
-			}
-			return &c.Declared, nil
-		case slices.Contains(top, "sources"):
+			at = "declared"
+		case slices.ContainsFunc(top, func(key string) bool { return slices.Contains(sections, key) }):
 			return nil, fmt.Errorf("%s: has no declared: section, under which a configuration has its policy", name)
 		}
 	}
-	d := newDecoder(name, getenv)
-	declared, k := Default().Declared, &checks{}
-	d.into(&declared, data)
-	declared.check(k, "")
+	if at == "" {
+		d.root = reflect.TypeFor[Declared]()
+		if root != nil {
+			d.value("", root, reflect.ValueOf(&declared).Elem())
+		}
+	} else {
+		d.section(at, root, reflect.TypeFor[Config](), reflect.ValueOf(&declared).Elem())
+	}
+	declared.check(k, at)
 	if err := d.judge(k.faults); err != nil {
 		return nil, err
 	}
 	return &declared, nil
+}
+
+// topKeys are the keys of a document.
+func topKeys(root *yaml.Node) (out []string) {
+	if root.Kind == yaml.MappingNode {
+		for i := 0; i+1 < len(root.Content); i += 2 {
+			out = append(out, root.Content[i].Value)
+		}
+	}
+	return out
+}
+
+// section decodes one key of a document of type t into v, and of the others reads no
+// more than their names.
+func (d *decoder) section(key string, root *yaml.Node, t reflect.Type, v reflect.Value) {
+	d.root = t
+	known := keysOf(t)
+	for _, p := range d.pairs("", root, false) {
+		if p.key == key {
+			d.value(key, p.value, v)
+		} else if _, ok := known[p.key]; !ok {
+			d.unknown("", p, t)
+		}
+	}
 }
 
 // mostDeclared and leastDeclared bound a declared rate, so that what follows from it

@@ -205,16 +205,6 @@ func (d *decoder) into(ptr any, data []byte) {
 	}
 }
 
-// topKeys are the keys of a document.
-func topKeys(root *yaml.Node) (out []string) {
-	if root.Kind == yaml.MappingNode {
-		for i := 0; i+1 < len(root.Content); i += 2 {
-			out = append(out, root.Content[i].Value)
-		}
-	}
-	return out
-}
-
 // value decodes n into v. On a fault v keeps what it held.
 func (d *decoder) value(path string, n *yaml.Node, v reflect.Value) {
 	n = d.enter(n)

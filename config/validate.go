@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -336,7 +337,7 @@ func (k *checks) clientTLS(at string, t *ClientTLS) {
 func (c *Config) checkEnds(k *checks) {
 	k.listener("api", c.API.Listen, "127.0.0.1:9464", c.API.Insecure, c.API.TLS, c.API.Tokens)
 	for i, e := range c.Alerts.Alertmanagers {
-		k.endpoint(index("alerts.alertmanagers", i), e)
+		k.alertmanager(index("alerts.alertmanagers", i), e)
 	}
 	for i := range c.Alerts.Webhooks {
 		w, at := &c.Alerts.Webhooks[i], index("alerts.webhooks", i)
@@ -364,10 +365,33 @@ func (k *checks) listener(at, listen, example string, insecure bool, t *ServerTL
 	}
 }
 
-func (k *checks) endpoint(at string, e Endpoint) {
+// endpoint says whether a URL is one.
+func (k *checks) endpoint(at string, e Endpoint) bool {
 	u, err := url.Parse(e.URL())
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
 		k.add(at, "want a URL that begins with http:// or https://")
+		return false
+	}
+	if port := u.Port(); port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			k.add(at, "found a port that there is not: want one from 1 to 65535")
+			return false
+		}
+	}
+	return true
+}
+
+// apiPath ends the URL of an Alertmanager's interface, where its base is wanted.
+var apiPath = regexp.MustCompile(`/api/v[0-9]+(/alerts)?/*$`)
+
+// alertmanager checks a base URL, to which a path is added.
+func (k *checks) alertmanager(at string, e Endpoint) {
+	switch base := e.URL(); {
+	case !k.endpoint(at, e):
+	case strings.ContainsAny(base, "?#"):
+		k.add(at, "found a ? or # in a base URL: want it without query and fragment, as /api/v2/alerts is added at its end; a password stands before the host, as in https://USER:PASSWORD@HOST")
+	case apiPath.MatchString(base):
+		k.add(at, "found the path of the API: want the base URL before it, such as http://HOST:9093, as /api/v2/alerts is added at its end")
 	}
 }
 

@@ -82,10 +82,6 @@ func (c *Config) warnAlerts(warn func(path, format string, args ...any)) {
 	if len(c.Alerts.Alertmanagers)+len(c.Alerts.Webhooks) == 0 {
 		return
 	}
-	signed := slices.ContainsFunc(c.Keys.Accept, func(a Accept) bool { return a.Scheme == "qk1" || a.Scheme == "qk2" })
-	if b := &c.Budget; !signed && max(b.CoverageExpected, b.CoverageFloor) > 0 {
-		warn("alerts", "no key that proves its author is accepted, so CoverageTooLow and AuditorBlind fire for good; with budget.coverage_expected: 0 and coverage_floor: 0 claims are believed")
-	}
 	for i := range c.Alerts.Webhooks {
 		if w := &c.Alerts.Webhooks[i]; w.Secret == (Secret{}) && w.SecretFile == "" {
 			warn(index("alerts.webhooks", i), "no secret: what it gets is not signed, and its receiver cannot tell who sent it")

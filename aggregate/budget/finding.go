@@ -111,9 +111,13 @@ func (r *reckoning) findLoad() {
 
 // findFast says when a budget would guard against nothing. Whoever fails before it
 // times out holds nothing for long, and with one layer there is nothing to multiply;
-// what is left is the load of its worst case.
+// what is left is the load of its worst case. Where tries may go on after the caller
+// has left, that is work for nobody, and a budget would guard against it.
 func (r *reckoning) findFast() {
 	if len(r.Policy.Layers) != 1 || r.Policy.Layers[0].tries() < 2 {
+		return
+	}
+	if yes(r.Plan.BeyondDeadline) {
 		return
 	}
 	if late, over := r.Plan.AnswersTooLate, r.Plan.AboveCapacity; late == nil || *late || over == nil || *over {
@@ -123,9 +127,14 @@ func (r *reckoning) findFast() {
 	r.say(NoBudgetNeeded, "no budget needed: failures are fast (%s) and one hop deep, and the worst case can be served", inSeconds(r.answer))
 }
 
-// digits prints a number with as many decimals as it has, at most three.
+// digits prints a number of 0 or more with as many decimals as it has, at most three,
+// or as many as show two of its digits: what is more than nothing must not read as 0.
 func digits(r *big.Rat) string {
-	s := r.FloatString(3)
+	places := 3
+	for least := big.NewRat(1, 100); r.Sign() > 0 && r.Cmp(least) < 0; places++ {
+		least.Mul(least, big.NewRat(1, 10))
+	}
+	s := r.FloatString(places)
 	s = strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
 	whole, decimals, _ := strings.Cut(s, ".")
 	for i := len(whole) - 3; i > 0; i -= 3 {

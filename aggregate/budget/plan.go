@@ -32,13 +32,14 @@ type Plan struct {
 	AboveCapacity  *bool    `json:"above_capacity"`
 	// AnswerSeconds is when an arrival that found the queue full but for its own
 	// place is answered: queue ÷ drain + service. CallerTimeoutSeconds is how long
-	// the adjacent caller waits for that.
+	// anybody waits for that: the least of all layers' timeouts and the deadline, as
+	// each bounds what is below it.
 	AnswerSeconds        *float64 `json:"answer_seconds"`
 	CallerTimeoutSeconds *float64 `json:"caller_timeout_seconds"`
 	AnswersTooLate       *bool    `json:"answers_too_late"`
 	// NoBudgetNeeded says that failures are fast and one hop deep: one layer, whose
-	// tries are all answered before it leaves, and whose worst case the dependency
-	// can serve.
+	// tries are all answered before it or its caller leaves, and whose worst case the
+	// dependency can serve.
 	NoBudgetNeeded bool `json:"no_budget_needed"`
 
 	Findings []Finding `json:"findings"`
@@ -156,8 +157,10 @@ func (r *reckoning) load() {
 	r.Plan.AboveCapacity = above(r.worst, r.capacity)
 }
 
-// queue compares when the last of the queue is answered with how long its caller
-// waits, which is the same with retries and without.
+// queue compares when the last of the queue is answered with how long somebody waits
+// for it: a layer without a timeout takes as long as what is below it, so whoever
+// leaves first, in whichever layer, leaves nobody who needs the answer. That is the
+// same with retries and without.
 func (r *reckoning) queue() {
 	p := r.Policy
 	if p.Queue > 0 && p.DrainPerSecond > 0 {
@@ -170,8 +173,10 @@ func (r *reckoning) queue() {
 		r.answer = new(big.Rat).Add(r.answer, seconds(p.Service))
 	}
 	r.timeout = r.deadline
-	if n := len(p.Layers); n > 0 && p.Layers[n-1].Timeout > 0 {
-		r.timeout = seconds(p.Layers[n-1].Timeout)
+	for i := range p.Layers {
+		if own := seconds(p.Layers[i].Timeout); own.Sign() > 0 && (r.timeout == nil || own.Cmp(r.timeout) < 0) {
+			r.timeout = own
+		}
 	}
 	r.Plan.AnswerSeconds, r.Plan.CallerTimeoutSeconds = number(r.answer), number(r.timeout)
 	r.Plan.AnswersTooLate = above(r.answer, r.timeout)

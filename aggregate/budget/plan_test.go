@@ -156,6 +156,9 @@ func TestFindings(t *testing.T) {
 		"a fifth where 2 was chosen": {Policy{Chosen: 2, Layers: []Layer{share(0.2, Originals)}}, "not_chosen"},
 		"more than chosen":           {Policy{Chosen: 1.2, Layers: []Layer{attempts("a", 2, 0, 0)}}, "not_chosen"},
 		"beyond the deadline":        {Policy{Chosen: 2, Deadline: 3 * time.Second, Layers: []Layer{attempts("a", 2, 2*time.Second, 0)}}, "beyond_deadline"},
+		"the caller's deadline":      {change(func(p *Policy) { p.Deadline = 9 * time.Millisecond }), "beyond_deadline answers_too_late"},
+		"tries that outlast it":      {change(func(p *Policy) { p.Deadline = 199 * time.Millisecond }), "beyond_deadline"},
+		"tries that do not":          {change(func(p *Policy) { p.Deadline = 200 * time.Millisecond }), "no_budget_needed"},
 		"leaves first":               {Policy{Chosen: 2, Layers: []Layer{attempts("a", 1, 3*time.Second, 0), attempts("b", 2, 2*time.Second, 0)}}, "leaves_first"},
 	} {
 		if got := strings.Join(codes(c.p.Plan()), " "); got != c.want {
@@ -165,6 +168,48 @@ func TestFindings(t *testing.T) {
 	p := Policy{Chosen: 2, Layers: []Layer{share(0.2, Originals)}}
 	if got := p.Plan().Findings[0].Text; got != "2 was chosen, where the layers stop at 1.2: one of the two is not meant" {
 		t.Error(got)
+	}
+}
+
+// sent follows one call through every layer and says how long the dependency's answer
+// to it is waited for; 0 is for ever. Each layer hands on what is left of its own
+// caller's patience.
+func sent(layers []Layer, patience time.Duration) time.Duration {
+	if len(layers) == 0 {
+		return patience
+	}
+	if own := layers[0].Timeout; own > 0 && (patience == 0 || own < patience) {
+		patience = own
+	}
+	return sent(layers[1:], patience)
+}
+
+// An answer is of use for as long as nobody around the call has left, wherever the
+// shortest timeout stands.
+func TestQueueMeetsTheFirstWhoLeaves(t *testing.T) {
+	p := Policy{Chosen: 2, Deadline: 20 * time.Second, Queue: 3000, DrainPerSecond: 1000, Layers: []Layer{attempts("gateway", 2, 2*time.Second, 0), attempts("mesh", 1, 0, 0)}}
+	if got := p.Plan(); *got.CallerTimeoutSeconds != 2 || !*got.AnswersTooLate || strings.Join(codes(got), " ") != "answers_too_late" {
+		t.Errorf("waits %v s, %v", *got.CallerTimeoutSeconds, codes(got))
+	}
+	p = Policy{Chosen: 2, Deadline: time.Second, CapacityPerSecond: 2000, OfferedPerSecond: 900, Queue: 10000, DrainPerSecond: 2000, Service: time.Millisecond,
+		Layers: []Layer{attempts("worker", 2, 10*time.Second, 0)}}
+	if got := p.Plan(); *got.CallerTimeoutSeconds != 1 || strings.Join(codes(got), " ") != "beyond_deadline answers_too_late" {
+		t.Errorf("waits %v s, %v", *got.CallerTimeoutSeconds, codes(got))
+	}
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 11))
+		timeout := func() time.Duration { return time.Duration(max(0, r.IntN(30)-10)) * 100 * time.Millisecond }
+		p := Policy{Chosen: 2, Deadline: timeout(), Queue: 1 + r.IntN(2000), DrainPerSecond: 1000}
+		for range r.IntN(5) {
+			p.Layers = append(p.Layers, attempts("layer", 1+r.IntN(3), timeout(), 0))
+		}
+		got, want := p.Plan(), sent(p.Layers, p.Deadline)
+		if (got.CallerTimeoutSeconds != nil) != (want > 0) || want > 0 && *got.CallerTimeoutSeconds != want.Seconds() {
+			t.Fatalf("%+v: waits %v, want %v", p, got.CallerTimeoutSeconds, want)
+		}
+		if late := float64(p.Queue)/1000 > want.Seconds(); want > 0 && *got.AnswersTooLate != late {
+			t.Fatalf("%+v: too late is %v", p, !late)
+		}
 	}
 }
 
@@ -185,5 +230,31 @@ func TestTheLargestPlan(t *testing.T) {
 	}
 	if !reflect.DeepEqual((&Policy{Chosen: 1}).Plan().Layers, []LayerPlan{}) {
 		t.Error("no layers are no list")
+	}
+}
+
+// A number that is not 0 never looks like 0, and no number loses what it has before
+// the point.
+func TestDigits(t *testing.T) {
+	for _, c := range []struct {
+		value float64
+		want  string
+	}{
+		{0, "0"}, {27, "27"}, {4860000, "4,860,000"}, {1.1111111, "1.111"}, {1.0005, "1.001"}, {0.25, "0.25"}, {0.0123, "0.012"}, {0.01, "0.01"},
+		{0.0095, "0.0095"}, {0.00999, "0.01"}, {0.0004, "0.0004"}, {0.000123, "0.00012"}, {1e-6, "0.000001"}, {1e-21, "0.000000000000000000001"},
+	} {
+		if got := digits(decimal(c.value)); got != c.want {
+			t.Errorf("%v: %q, want %q", c.value, got, c.want)
+		}
+	}
+	p := Policy{Chosen: 1, OfferedPerSecond: 3e-4, CapacityPerSecond: 2e-4, Service: 300 * time.Nanosecond, Layers: []Layer{attempts("a", 1, 200*time.Nanosecond, 0)}}
+	var texts []string
+	for _, f := range p.Plan().Findings {
+		texts = append(texts, f.Text)
+	}
+	if got, want := strings.Join(texts, "\n"), "0.0003 questions a second are more than the 0.0002 arrivals that can be served\n"+
+		"0.0003 arrivals a second in the worst case, where 0.0002 can be served\n"+
+		"a full queue is answered after 0.0003 ms, and its callers leave after 0.0002 ms: work for nobody, with retries or without"; got != want {
+		t.Errorf("found\n%s\nwant\n%s", got, want)
 	}
 }

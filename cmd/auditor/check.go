@@ -147,10 +147,32 @@ func (c *checker) identity() {
 		}
 	}
 	for _, route := range slices.Sorted(maps.Keys(c.Keys.Discriminator)) {
-		if method, _, ok := strings.Cut(route, " "); !ok || strings.HasPrefix(method, "/") {
-			c.warn("keys.discriminator: %s has no method, and every route has one: write it as METHOD /path", visible(route, 200, ""))
+		if why := c.noRoute(route); why != "" {
+			c.warn("keys.discriminator: %s %s", visible(route, 200, ""), why)
 		}
 	}
+	for _, route := range slices.Sorted(maps.Keys(c.Budget.Routes)) {
+		if why := c.noRoute(route); why != "" && route != "other" { // what is above routes.max has figures, too
+			c.warn("budget.routes: %s %s", visible(route, 200, ""), why)
+		}
+	}
+}
+
+// noRoute says why no arrival is of a route, or nothing if one may be: it is a
+// template, with a method, or a path as it is folded without one.
+func (c *checker) noRoute(route string) string {
+	method, path, ok := strings.Cut(route, " ")
+	switch {
+	case !ok || strings.HasPrefix(method, "/"):
+		return "has no method, and every route has one: write it as METHOD /path"
+	case slices.Contains(c.Routes.Templates, route) || slices.Contains(c.Routes.Templates, path):
+		return ""
+	case strings.Contains(path, "?"):
+		return "has a query, and no route has one: write the path alone"
+	case strings.Contains(strings.ReplaceAll(path, "{id}", ""), "{"):
+		return "is none of routes.templates, and without one all that is folded is called {id}: write it as the template is written"
+	}
+	return ""
 }
 
 // discriminator finds that of a template, which without a method is a route for

@@ -16,7 +16,8 @@ const planHelp = `Usage: auditor plan [flags] FILE
 Works out what a retry policy can cost the dependency: arrivals per question, who
 retries, how long all tries take, load against capacity, and whether a full queue is
 answered in time. FILE holds the policy's keys alone (chosen, deadline, layers, …) or
-is a whole auditor.yaml with a declared: section; "-" is standard input.
+is a whole auditor.yaml, of which the declared: section alone is read; "-" is
+standard input.
 
 Exits with 3 if the layers do not come to what was chosen.
 

@@ -174,3 +174,21 @@ func FuzzPlan(f *testing.F) {
 		}
 	})
 }
+
+// A figure that is not 0 is not printed as 0, and those that are not small look as
+// they did.
+func TestSmallFigures(t *testing.T) {
+	for v, want := range map[float64]string{
+		0: "0", 27: "27", 4.86e6: "4,860,000", 10.0 / 9: "1.111", 0.25: "0.25", 0.0123: "0.012", 0.0095: "0.0095", 0.00999: "0.01", 4e-4: "0.0004",
+		1.23e-5: "0.000012", 1e-6: "0.000001", 1e-21: "0.000000000000000000001", 1.26e-9: "0.0000000013", 1e15: "1e+15",
+	} {
+		if got := decimals(v); got != want {
+			t.Errorf("%v: %q, want %q", v, got, want)
+		}
+	}
+	for v, want := range map[float64]string{3e-7: "0.0003 ms", 0.0005: "0.5 ms", 0: "0 ms", 4.5: "4.5 s"} {
+		if got := inTime(v); got != want {
+			t.Errorf("%v s: %q, want %q", v, got, want)
+		}
+	}
+}

@@ -85,12 +85,17 @@ func inTime(s float64) string {
 	return decimals(s) + " s"
 }
 
-// decimals prints a number with as many decimals as it has, at most three.
+// decimals prints a number of 0 or more with as many decimals as it has, at most
+// three, or as many as show two of its digits.
 func decimals(v float64) string {
 	if v >= 1e15 {
 		return strconv.FormatFloat(v, 'g', 6, 64)
 	}
-	s := strconv.FormatFloat(math.Round(v*1000)/1000, 'f', -1, 64)
+	scale := 1e3
+	for v > 0 && v < 10/scale {
+		scale *= 10
+	}
+	s := strconv.FormatFloat(math.Round(v*scale)/scale, 'f', -1, 64)
 	whole, rest, point := strings.Cut(s, ".")
 	if whole = grouped(whole); point {
 		whole += "." + rest
