@@ -225,10 +225,8 @@ func (p *Parser) results(e *Entry) {
 	r := &p.raw
 	if r.has(fStatus) {
 		e.StatusRaw = r.cells[fStatus].b
-		if n, ok := small(e.StatusRaw); ok && n >= 100 && n <= 999 {
+		if n := count(e.StatusRaw); n >= 100 && n <= 999 {
 			e.Status = int(n)
-		} else if n, ok := digits(e.StatusRaw); ok && n >= 100 && n <= 999 {
-			e.Status = n
 		}
 	} else if r.isNull(fStatus) {
 		e.StatusRaw = dash
@@ -247,6 +245,12 @@ func (p *Parser) results(e *Entry) {
 }
 
 var dash = []byte("-")
+
+// zeroStatus says that the record shows 0 or 000 for its status: a logger's word
+// for no answer. What cannot be read, and what no status can be, is not that.
+func (e *Entry) zeroStatus() bool {
+	return e.Status == 0 && len(e.StatusRaw) != 0 && count(e.StatusRaw) == 0
+}
 
 // count reads a number of bytes or of something else that is not negative.
 func count(b []byte) int64 {
