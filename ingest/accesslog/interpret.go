@@ -334,9 +334,9 @@ func (p *Parser) departure(e *Entry) {
 		e.Notes = r.notes | n
 		nginxDeparture(e, r.val(fCompletion), r.shows(fCompletion), body)
 	case r.vendor == vendorEnvoy:
-		p.envoyTries(e)
 		e.Notes = r.notes
 		envoyDeparture(e, r.val(fFlags), r.val(fDetails), r.shows(fFlags))
+		p.envoyTries(e)
 	default:
 		e.Notes = r.notes
 		goDeparture(e, r)
@@ -373,36 +373,6 @@ func (p *Parser) noTries() []Try {
 		p.tries = make([]Try, 0, 4)
 	}
 	return p.tries[:0]
-}
-
-// envoyTries makes the tries of an Envoy record, which gives their number and
-// the last one's upstream. Whether the earlier ones reached an upstream it does
-// not say; a retry mostly follows an answer, so they count.
-func (p *Parser) envoyTries(e *Entry) {
-	r := &p.raw
-	n := count(r.val(fTryCount))
-	if n == Unknown {
-		return
-	}
-	p.tries = p.noTries()
-	for i := int64(1); i <= n && i <= maxTries; i++ {
-		t := Try{Time: Unknown, Sent: true}
-		if i == n {
-			t.Addr = r.val(fUpstreamHost)
-			t.Sent = len(t.Addr) != 0
-			if r.shows(fUpstreamLocal) {
-				t.Sent = len(r.val(fUpstreamLocal)) != 0
-			}
-			if hasPrefix(r.val(fDetails), "via_upstream") {
-				t.Status = e.Status
-			}
-		}
-		p.tries = append(p.tries, t)
-	}
-	if n > 1 {
-		r.notes |= NoteManyTries | NoteLowConfidence
-	}
-	e.Tries = p.tries
 }
 
 // outbound says that a cluster is one to which a sidecar sends what its own
