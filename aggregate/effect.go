@@ -80,11 +80,12 @@ func (e *effect) begin(dims Dims, tick int64, f *filed) {
 	gone := departure != StillThere
 	expired := flags&Expired != 0 && !gone
 	refused := flags&Refused != 0
-	answer := !refused && departure != BeforeResponse
+	front := flags&InFront != 0
+	unanswered := front && outcome == OutcomeNone && !gone // a try of which no answer is known
+	answer := !refused && departure != BeforeResponse && !unanswered
 	dead := gone || expired
 	success := outcome == OutcomeSuccess
 	hop := f.num > 0 && flags&OriginScope == 0
-	front := flags&InFront != 0
 
 	e.dims, e.tick, e.weight = dims, tick, 1
 	e.busy = unpackDuration(f.dur)

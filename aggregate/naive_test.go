@@ -136,7 +136,8 @@ func (n *naive) count(c *Counts, i int, byPeer bool) {
 	expired := is(Expired) && !gone
 	inc(&c.n[nVisible], is(Visible))
 	inc(&c.n[nRefused], is(Refused))
-	inc(&c.n[nAnswers], !is(Refused) && a.Departure != BeforeResponse)
+	inc(&c.n[nAnswers], !is(Refused) && a.Departure != BeforeResponse &&
+		!(is(InFront) && a.Outcome == OutcomeNone && !gone))
 	inc(&c.n[nExpired], expired)
 	if gone || expired {
 		c.Dead += dur

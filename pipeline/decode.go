@@ -293,7 +293,8 @@ func (d *decoder) put(b *batch) {
 
 // tries puts the arrivals that lie inside the record of a logger in front: each
 // try that reached an upstream. They follow one another; all but the last were
-// given up by the logger, so only the last can show that the caller left.
+// given up by the logger, so only the last can show that the caller left, and a
+// gRPC status is the last's, if the record's status is.
 func (d *decoder) tries(e *accesslog.Entry, b *batch) {
 	record, start, some := d.arrival, e.Start, false
 	last := -1
@@ -316,7 +317,11 @@ func (d *decoder) tries(e *accesslog.Entry, b *batch) {
 		}
 		some = true
 		a.Text += uint64(i) * 0x9e3779b97f4a7c15
-		a.Outcome = outcome(t.Status, accesslog.Unknown)
+		grpc := accesslog.Unknown
+		if i == last && t.Status != 0 && t.Status == e.Status {
+			grpc = e.GRPCStatus
+		}
+		a.Outcome = outcome(t.Status, grpc)
 		if a.Flags &^= aggregate.Refused; t.Status > 0 && t.Status < 1000 && d.shared.refused[t.Status] {
 			a.Flags |= aggregate.Refused
 		}

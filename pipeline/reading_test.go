@@ -297,6 +297,33 @@ func TestVantageInFront(t *testing.T) {
 	}
 }
 
+// An Envoy in front gives the number of its tries and what became of the last: the
+// time of a try that was alone is known, what is not known counts for nothing.
+func TestEnvoyInFront(t *testing.T) {
+	line := func(ms int, key string, n, code int, flags, local, more string) string {
+		return fmt.Sprintf(`{"start_time":%q,"method":"GET","path":"/seats/7","response_code":%d,"response_flags":%q,"bytes_sent":1,"duration":1500,"upstream_host":"10.0.0.1:80","upstream_local_address":%s,"upstream_request_attempt_count":%d,"my_id":%q%s}`+"\n",
+			noon.Add(time.Duration(ms)*time.Millisecond).Format("2006-01-02T15:04:05.000Z"), code, flags, local, n, key, more)
+	}
+	text := line(0, "a", 1, 200, "-", `"10.0.0.9:1"`, "") +
+		line(100, "b", 3, 200, "-", `"10.0.0.9:1"`, "") +
+		line(200, "c", 3, 503, "UF,URX", "null", "") +
+		line(300, "d", 1, 503, "UC", `"10.0.0.9:1"`, "") +
+		line(400, "e", 1, 200, "-", `"10.0.0.9:1"`, `,"grpc_status":"14"`) +
+		line(5000, "a", 1, 500, "-", `"10.0.0.9:1"`, "")
+	cfg := testConfig(t)
+	cfg.Sources[0].Parser.Format = "envoy-json"
+	cfg.Sources[0].InFront = true
+	a := everyCut(t, cfg, text)
+	if got, want := countsOf(a), (counts{lines: 6, arrivals: 7, ignored: "not_forwarded:1", questions: 4, repeats: 3}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	// Answers are a's two, the last of b's three, and e's, which is no success.
+	r := a.Report.Total.Responses
+	if r.Answers != 4 || r.Success != 2 || r.Refused != 0 || r.BusySeconds != 6 || r.RepeatSeconds != 1.5 {
+		t.Errorf("%d answers, %d successes, %d refused, busy %v s, repeats %v s; want 4, 2, 0, 6, 1.5", r.Answers, r.Success, r.Refused, r.BusySeconds, r.RepeatSeconds)
+	}
+}
+
 func jsonOf(t *testing.T, v any) string {
 	t.Helper()
 	b, err := json.Marshal(v)

@@ -454,8 +454,12 @@ func responses(m *aggregate.Measure) section {
 	t.add("expired (inferred)", whole(r.Expired), of(r.Expired, r.Total, percent), "arrivals")
 	t.add("dead answers", see.count(dead(r)), see.share(dead(r), r.Answers), "answers")
 	t.add("dead time", see.deadSeconds(r.DeadSeconds), see.deadTimeShare(r), "time in system")
-	t.add("time of repeats", seconds(r.RepeatSeconds), timeShare(r.RepeatSeconds, r.BusySeconds), "time in system")
-	t.add("time in system", seconds(r.BusySeconds), "", "")
+	if m.Repeats > 0 && r.RepeatSeconds == 0 {
+		t.add("time of repeats", unknown, unknown, "time in system") // no repeat has a duration
+	} else {
+		t.add("time of repeats", seconds(r.RepeatSeconds), timeShare(r.RepeatSeconds, r.BusySeconds), "time in system")
+	}
+	t.add("time in system", timeOf(r.BusySeconds, m.Arrivals), "", "")
 	good := show(r.Goodput, number)
 	if good != unknown && !see.all {
 		good = "≤ " + good
@@ -472,6 +476,15 @@ func responses(m *aggregate.Measure) section {
 func dead(r *aggregate.Responses) uint64 {
 	share, _ := r.DeadShare.Value()
 	return uint64(math.Round(share * float64(r.Answers)))
+}
+
+// timeOf prints the time of n arrivals, which is not known where none of them has a
+// duration.
+func timeOf(v float64, n uint64) string {
+	if n > 0 && v == 0 {
+		return unknown
+	}
+	return seconds(v)
 }
 
 func timeShare(a, b float64) string {

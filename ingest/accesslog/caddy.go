@@ -55,7 +55,7 @@ func (p *Parser) caddyDeparture(e *Entry) {
 		e.Work = WorkYes
 	}
 	switch {
-	case e.Status == 0 && string(e.StatusRaw) == "0":
+	case e.zeroStatus():
 		if string(r.val(fWrapMsg)) == "NOP" {
 			e.Work = WorkNo
 			return

@@ -10,13 +10,14 @@ import "bytes"
 // the record has that field at all. details is %RESPONSE_CODE_DETAILS%, or nil.
 //
 // A status is no proof that even the headers left, since the upstream's is
-// copied early; and no status at all, with no flag beside it, is how older
-// releases wrote a departure. That Envoy sent every byte it does not say, so
+// copied early; and code 0, with no flag beside it, is how older releases wrote
+// a departure. Any other code that is no status is not known, and shows nothing. That Envoy sent every byte it does not say, so
 // nothing here is ever delivered in full.
 func envoyDeparture(e *Entry, flags, details []byte, haveFlags bool) {
 	f, d := envoyFlags(flags), envoyDetails(details)
 	answered := e.Status >= 200
-	noAnswer := !answered && len(e.StatusRaw) != 0 // 0, "-" or 100
+	zero := e.zeroStatus()
+	noAnswer := zero || e.Status == 100 || isDash(e.StatusRaw)
 
 	e.Gone, e.Delivered, e.Departure = GoneNoRecord, DeliveredUnknown, NotRecorded
 	e.Work, e.Local = envoyWork(e.Status, f, d, hasPrefix(details, "via_upstream"))
@@ -31,7 +32,7 @@ func envoyDeparture(e *Entry, flags, details []byte, haveFlags bool) {
 		// Bad framing, or a reset that some releases took for it.
 		e.Gone, e.Departure, e.Work = GoneLikely, UnknownPoint, WorkUnknown
 		e.Notes |= NoteLowConfidence
-	case noAnswer && e.Status == 0 && f&^flagSeen == 0 && d&^flagSeen == 0:
+	case zero && f&^flagSeen == 0 && d&^flagSeen == 0:
 		e.Gone, e.Delivered, e.Departure = GoneLikely, DeliveredNone, BeforeResponse
 		if haveFlags && f == 0 {
 			e.Gone = GoneYes

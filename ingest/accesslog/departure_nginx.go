@@ -40,7 +40,7 @@ func nginxDeparture(e *Entry, completion []byte, haveCompletion bool, bodyBytes 
 	case e.Status == 400 && incomplete && upstream <= 0 && e.BytesSent <= 0 && sent <= 0:
 		// Cut off in the request line or in the body: no request to answer.
 		e.Gone, e.Delivered, e.Work, e.Departure = GoneYes, DeliveredNone, WorkNo, BeforeResponse
-	case e.Status == 0 && len(e.StatusRaw) != 0 && !complete && sent == 0:
+	case e.zeroStatus() && !complete && sent == 0:
 		// 000: no status was ever set.
 		e.Gone, e.Delivered, e.Departure = GoneLikely, DeliveredNone, BeforeResponse
 	case incomplete:

@@ -1,56 +1,109 @@
 package accesslog
 
-// toldDeparture reads the canonical fields client_gone and departure.
+import "bytes"
+
+// toldDeparture reads the canonical fields client_gone and departure; told says
+// that the record has the latter.
 //
-// client_gone is a boolean or the logger's own flag, where an empty one and the
-// usual words for no mean no. With it, bytes sent make it during_response; none,
-// under a status other than 0 and 499, undelivered_answer; status 0 or 499,
-// before_response; and without bytes_sent it is unknown_point. departure names
-// the kind itself and wins.
-func toldDeparture(e *Entry, gone, departure []byte) {
-	e.Visible = true
-	e.Notes &^= NoteDeadlineInferred
-	switch string(departure) {
+// client_gone is a boolean or the logger's own flag, where an empty one means no.
+// With it, bytes sent make it during_response; none, under a status other than 0
+// and 499, undelivered_answer; status 0 or 499, before_response; and without
+// bytes_sent it is unknown_point. departure names the kind itself and wins; where
+// it names none (empty, none, no_record, not_recorded) it says nothing.
+//
+// A word of either that is not known here leaves the record as it was without
+// the field, with a note: that nobody left is only what a known word says.
+func toldDeparture(e *Entry, gone, departure []byte, flagged, told bool) {
+	known := true
+	switch string(bytes.TrimSpace(departure)) {
 	case "before_response":
-		e.depart(GoneYes, DeliveredNone, WorkUnknown, BeforeResponse)
+		e.tell(GoneYes, DeliveredNone, WorkUnknown, BeforeResponse)
 		return
 	case "undelivered_answer":
-		e.depart(GoneYes, DeliveredNone, WorkYes, UndeliveredAnswer)
+		e.tell(GoneYes, DeliveredNone, WorkYes, UndeliveredAnswer)
 		return
 	case "during_response":
-		e.depart(GoneYes, DeliveredPartial, WorkYes, DuringResponse)
+		e.tell(GoneYes, DeliveredPartial, WorkYes, DuringResponse)
 		return
 	case "unknown_point":
-		e.depart(GoneYes, DeliveredUnknown, WorkUnknown, UnknownPoint)
+		e.tell(GoneYes, DeliveredUnknown, WorkUnknown, UnknownPoint)
 		return
+	case "", "none", "no_record", "not_recorded":
+		known = flagged || !told // beside a flag it contradicts nothing
+	default:
+		known = false
 	}
-	if !truth(gone) {
-		e.Gone, e.Departure = GoneNo, NotRecorded
-		return
+	left, ok := false, false
+	if flagged {
+		left, ok = flag(gone)
+		known = known && ok
+	}
+	if !known {
+		e.Notes |= NoteDepartureUnread
 	}
 	switch {
+	case !ok, !left && !known:
+	case !left:
+		e.Visible = true
+		e.Notes &^= NoteDeadlineInferred
+		e.Gone, e.Departure = GoneNo, NotRecorded
 	case e.BytesSent > 0:
-		e.depart(GoneYes, DeliveredPartial, WorkYes, DuringResponse)
-	case e.Status == 499, e.Status == 0 && (len(e.StatusRaw) != 0 || e.BytesSent == 0):
-		e.depart(GoneYes, DeliveredNone, WorkUnknown, BeforeResponse)
+		e.tell(GoneYes, DeliveredPartial, WorkYes, DuringResponse)
+	case e.Status == 499, e.Status == 0 && (e.zeroStatus() || isDash(e.StatusRaw) || e.BytesSent == 0):
+		e.tell(GoneYes, DeliveredNone, WorkUnknown, BeforeResponse)
 	case e.BytesSent == 0:
-		e.depart(GoneYes, DeliveredNone, WorkYes, UndeliveredAnswer)
+		e.tell(GoneYes, DeliveredNone, WorkYes, UndeliveredAnswer)
 	default:
-		e.depart(GoneYes, DeliveredUnknown, WorkUnknown, UnknownPoint)
+		e.tell(GoneYes, DeliveredUnknown, WorkUnknown, UnknownPoint)
 	}
+}
+
+// tell is depart for what the record itself says.
+func (e *Entry) tell(g Gone, d Delivered, w Work, k Departure) {
+	e.Visible = true
+	e.Notes &^= NoteDeadlineInferred
+	e.depart(g, d, w, k)
+}
+
+// flag reads a boolean in the ways in which loggers and people write one. Case
+// does not matter; ok is false for any other word.
+func flag(b []byte) (yes, ok bool) {
+	b = bytes.TrimSpace(b)
+	if len(b) == 0 {
+		return false, true
+	}
+	if b[0]-'0' <= 9 {
+		n := count(b)
+		return n == 1, n == 0 || n == 1
+	}
+	var buf [5]byte
+	if len(b) > len(buf) {
+		return false, false
+	}
+	for i, c := range b {
+		if c-'A' < 26 {
+			c += 'a' - 'A'
+		}
+		buf[i] = c
+	}
+	switch string(buf[:len(b)]) {
+	case "y", "yes", "t", "true", "on":
+		return true, true
+	case "n", "no", "f", "false", "off":
+		return false, true
+	}
+	return false, false
 }
 
 func (e *Entry) depart(g Gone, d Delivered, w Work, k Departure) {
 	e.Gone, e.Delivered, e.Work, e.Departure = g, d, w, k
 }
 
-// truth reads a flag.
+// truth says that the text of an error is one: it is neither empty nor a word for
+// none.
 func truth(b []byte) bool {
-	if string(b) == "false" {
-		return false
-	}
 	switch string(b) {
-	case "", "-", "0", "False", "FALSE", "no", "No", "f", "n", "none", "nil", "<nil>", "null", "ok", "OK":
+	case "", "-", "0", "false", "False", "FALSE", "no", "No", "f", "n", "none", "nil", "<nil>", "null", "ok", "OK":
 		return false
 	}
 	return true

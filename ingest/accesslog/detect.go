@@ -29,7 +29,8 @@ var markers = []struct {
 // Detect names the format of a source that begins with sample, envelopes
 // included: the one that reads most of its lines, and at least half of those
 // that are records at all. Formats of the same shape are told apart by their
-// fields' names and by their columns.
+// fields' names and by their columns. Of lines that begin with a virtual host the
+// error says what to set.
 func Detect(sample []byte) (string, error) {
 	lines, err := sampleLines(sample)
 	if err != nil {
@@ -50,6 +51,10 @@ func Detect(sample []byte) (string, error) {
 		others[name] = max(others[name], other)
 	}
 	if most == 0 || 2*most < len(lines)-others[best] {
+		if n, _, _ := readable("apache", "vhost_combined", lines); 2*n >= len(lines) {
+			return "", fmt.Errorf("detect format: %d of %d lines begin with a virtual host, as Apache's do: set format: apache and pattern: vhost_combined",
+				n, len(lines))
+		}
 		return "", fmt.Errorf("detect format: %d of %d lines read as the likeliest one, tried %s: name the format",
 			most, len(lines), strings.Join(detectOrder, ", "))
 	}

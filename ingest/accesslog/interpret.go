@@ -225,10 +225,8 @@ func (p *Parser) results(e *Entry) {
 	r := &p.raw
 	if r.has(fStatus) {
 		e.StatusRaw = r.cells[fStatus].b
-		if n, ok := small(e.StatusRaw); ok && n >= 100 && n <= 999 {
+		if n := count(e.StatusRaw); n >= 100 && n <= 999 {
 			e.Status = int(n)
-		} else if n, ok := digits(e.StatusRaw); ok && n >= 100 && n <= 999 {
-			e.Status = n
 		}
 	} else if r.isNull(fStatus) {
 		e.StatusRaw = dash
@@ -247,6 +245,12 @@ func (p *Parser) results(e *Entry) {
 }
 
 var dash = []byte("-")
+
+// zeroStatus says that the record shows 0 or 000 for its status: a logger's word
+// for no answer. What cannot be read, and what no status can be, is not that.
+func (e *Entry) zeroStatus() bool {
+	return e.Status == 0 && len(e.StatusRaw) != 0 && count(e.StatusRaw) == 0
+}
 
 // count reads a number of bytes or of something else that is not negative.
 func count(b []byte) int64 {
@@ -330,15 +334,15 @@ func (p *Parser) departure(e *Entry) {
 		e.Notes = r.notes | n
 		nginxDeparture(e, r.val(fCompletion), r.shows(fCompletion), body)
 	case r.vendor == vendorEnvoy:
-		p.envoyTries(e)
 		e.Notes = r.notes
 		envoyDeparture(e, r.val(fFlags), r.val(fDetails), r.shows(fFlags))
+		p.envoyTries(e)
 	default:
 		e.Notes = r.notes
 		goDeparture(e, r)
 	}
 	if r.has(fClientGone) || r.has(fDeparture) {
-		toldDeparture(e, r.val(fClientGone), r.val(fDeparture))
+		toldDeparture(e, r.val(fClientGone), r.val(fDeparture), r.has(fClientGone), r.has(fDeparture))
 	}
 	if r.have[0]&(1<<fUpstreamCluster|1<<fGRPCMethod|1<<fRecordKind) != 0 {
 		p.kind(e)
@@ -369,36 +373,6 @@ func (p *Parser) noTries() []Try {
 		p.tries = make([]Try, 0, 4)
 	}
 	return p.tries[:0]
-}
-
-// envoyTries makes the tries of an Envoy record, which gives their number and
-// the last one's upstream. Whether the earlier ones reached an upstream it does
-// not say; a retry mostly follows an answer, so they count.
-func (p *Parser) envoyTries(e *Entry) {
-	r := &p.raw
-	n := count(r.val(fTryCount))
-	if n == Unknown {
-		return
-	}
-	p.tries = p.noTries()
-	for i := int64(1); i <= n && i <= maxTries; i++ {
-		t := Try{Time: Unknown, Sent: true}
-		if i == n {
-			t.Addr = r.val(fUpstreamHost)
-			t.Sent = len(t.Addr) != 0
-			if r.shows(fUpstreamLocal) {
-				t.Sent = len(r.val(fUpstreamLocal)) != 0
-			}
-			if hasPrefix(r.val(fDetails), "via_upstream") {
-				t.Status = e.Status
-			}
-		}
-		p.tries = append(p.tries, t)
-	}
-	if n > 1 {
-		r.notes |= NoteManyTries | NoteLowConfidence
-	}
-	e.Tries = p.tries
 }
 
 // outbound says that a cluster is one to which a sidecar sends what its own

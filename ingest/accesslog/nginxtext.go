@@ -1,6 +1,9 @@
 package accesslog
 
-import "bytes"
+import (
+	"bytes"
+	"net/netip"
+)
 
 // nginx-combined is
 //
@@ -81,6 +84,9 @@ func (p *Parser) nginxHead(line []byte) (rest []byte, err error) {
 		if who[len(who)-1] != ' ' {
 			return nil, RejectSyntax
 		}
+		if behindHost(who) {
+			return nil, RejectSyntax
+		}
 		addr, user := cutBlank(who)
 		p.putName([]byte("remote_addr"), addr)
 		if bytes.HasPrefix(user, []byte("- ")) {
@@ -102,6 +108,25 @@ func (p *Parser) nginxHead(line []byte) (rest []byte, err error) {
 	}
 	p.putName([]byte("request"), p.unescaped(line[q+1:q+1+n]))
 	return skipBlanks(line[q+n+2:]), nil
+}
+
+// behindHost says that the part before the stamp begins with a virtual host, as
+// Apache's vhost_combined does (host:port client - user): with the client's
+// address in the second place, or with its name there and the dash of nginx in
+// the third. The first would be taken for the peer, and is none.
+func behindHost(who []byte) bool {
+	first, rest := cutBlank(who)
+	second, rest := cutBlank(rest)
+	if len(first) == 0 || len(second) == 0 || isDash(second) || first[len(first)-1] == ',' || isIP(first) || bytes.HasPrefix(first, []byte("unix:")) {
+		return false
+	}
+	third, _ := cutBlank(rest)
+	return isDash(third) || isIP(second)
+}
+
+func isIP(b []byte) bool {
+	_, err := netip.ParseAddr(string(b))
+	return err == nil
 }
 
 // nginxStatus reads the status and the body's byte count.

@@ -31,6 +31,8 @@ const (
 	NoteLowerBounds    // duration and bytes are at least so much
 	NoteCaptureUnnamed // captured headers of which nobody says whose they are
 	NoteRedispatched   // a try went to another server than the one before
+	// NoteDepartureUnread says that client_gone or departure holds no known word.
+	NoteDepartureUnread
 )
 
 var noteWords = [...]string{
@@ -39,7 +41,7 @@ var noteWords = [...]string{
 	"several_upstream_tries", "request_id_may_be_made_by_the_proxy", "body_bytes_only", "low_confidence",
 	"bad_duration", "invalid_utf8", "lists_disagree", "duplicate_member",
 	"departure_inferred_from_deadline",
-	"zone_not_in_line", "lower_bounds", "capture_group_not_named", "redispatched",
+	"zone_not_in_line", "lower_bounds", "capture_group_not_named", "redispatched", "departure_not_read",
 }
 
 // Strings lists the notes that are set, in a fixed order.

@@ -413,9 +413,9 @@ func (p *Parser) otlpDerived() {
 func (p *Parser) otlpDeparture(e *Entry) {
 	r := &p.raw
 	if r.shows(fFlags) {
-		p.envoyTries(e)
 		e.Notes = r.notes
 		envoyDeparture(e, r.val(fFlags), r.val(fDetails), true)
+		p.envoyTries(e)
 		return
 	}
 	goDeparture(e, r)

@@ -442,6 +442,34 @@ func TestDetect(t *testing.T) {
 	}
 }
 
+// A virtual host before the client's address is no peer: such lines are nobody's
+// that Detect knows, and it says what to set.
+func TestVirtualHostInFront(t *testing.T) {
+	const rest = ` - - [03/Mar/2026:10:15:42 +0000] "GET /a HTTP/1.1" 200 257`
+	for _, head := range []string{"example.com:80 192.0.2.1", "example.com:443 2001:db8::1", "192.0.2.9:80 192.0.2.1", "example.com:80 client.example.net", "example.com 192.0.2.1"} {
+		for _, tail := range []string{` "-" "curl/8"`, ``, ` "-" "curl/8" 318 12.480 [shop-quote-80] [] 10.0.3.11:8080 0 5.000 504 5f1d0c9a77e34b6c8f0b1a2d3c4e5f60`} {
+			line := head + rest + tail
+			for _, format := range []string{"nginx-combined", "ingress-nginx"} {
+				var e Entry
+				if _, err := mustNew(t, Config{Format: format}).Parse([]byte(line), &e); err != RejectSyntax {
+					t.Errorf("%s took %s: %v, peer %q", format, line, err, e.Peer)
+				}
+			}
+			if got, err := Detect([]byte(line + "\n" + line + "\n")); err == nil {
+				t.Errorf("%s: detected as %s", line, got)
+			} else if tail == ` "-" "curl/8"` && head[:11] == "example.com" && head[11] == ':' && !strings.Contains(err.Error(), "pattern: vhost_combined") {
+				t.Errorf("%s: %v does not say what to set", line, err)
+			}
+		}
+	}
+	for _, head := range []string{"192.0.2.1 - -", "2001:db8::1 - a b", "unix: - -", "192.0.2.1, 198.51.100.7 - -", "192.0.2.1 example.com - -", "client.example.net - -", "client.example.net", "- - -", " a - -"} {
+		var e Entry
+		if _, err := mustNew(t, Config{Format: "nginx-combined"}).Parse([]byte(head+rest[len(" - -"):]), &e); err != nil {
+			t.Errorf("%s: %v", head, err)
+		}
+	}
+}
+
 // A clone goes on by itself.
 func TestJoinerClone(t *testing.T) {
 	var j Joiner
