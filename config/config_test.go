@@ -298,6 +298,7 @@ func TestWarnings(t *testing.T) {
 		{"claims only, the floor off", file + "keys: {accept: [{field: order}]}\nbudget: {coverage_floor: 0}\n", "a.yaml:3: budget.coverage_expected: no key that proves its author is accepted, so CoverageTooLow fires for good"},
 		{"logger's id", file + "keys: {originators: o.yaml, accept: [qk1, {field: request_id}]}\n", "a.yaml:2: keys.accept[1]: field request_id is most likely minted"},
 		{"logger's id by mapping", mapped + "keys: {originators: o.yaml, accept: [qk1, idempotency-key]}\n", "keys.accept[1]: field request_id is most likely minted"},
+		{"mesh, and a connection's id", strings.Replace(file, "nginx", "envoy", 1) + "keys: {accept: [{field: connection_id}]}\nbudget: {coverage_expected: 0, coverage_floor: 0}\n", "keys.accept[0]: field connection_id is most likely minted"},
 		{"envoy's id is a header", strings.Replace(file, "nginx", "envoy", 1) + "keys: {originators: o.yaml, accept: [qk1, {field: request_id}]}\n", ""},
 		{"verify", file + "keys: {originators: o.yaml, verify_per_second: 20000}\n", "keep 1.4 cores busy"},
 		{"lifetime", file + "keys: {originators: o.yaml, lifetime: 1m}\n", "keys.lifetime: 1m is below the horizon of 2m"},
@@ -498,6 +499,42 @@ func TestURLsOfAlerts(t *testing.T) {
 		case tc.want == "" && err == nil:
 		case tc.want == "" || err == nil || !strings.HasPrefix(err.Error(), "a.yaml:1: alerts."+tc.key+"[0]: ") || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "hunter2"):
 			t.Errorf("%s %s: %v, want %q", tc.key, tc.url, err, tc.want)
+		}
+	}
+}
+
+// TestLoggersIDs: an id that a logger mints is no claimed key, by whatever scheme and
+// mapping, and what a caller sent is not taken for one.
+func TestLoggersIDs(t *testing.T) {
+	for _, c := range []struct {
+		format, field string
+		minted        bool
+	}{
+		{"haproxy", "arrival_id", true}, {"haproxy", "unique_id", true}, {"alb", "trace_id", true}, {"alb", "conn_trace_id", true},
+		{"caddy-json", "uuid", true}, {"otlp-json", "traceId", true}, {"otlp-proto", "traceId", true}, {"otlp-json", "spanId", true},
+		{"envoy-json", "stream_id", true}, {"envoy-als", "stream_id", true}, {"istio-json", "Stream-ID", true},
+		{"nginx-json", "connection", true}, {"json", "request-id", true}, {"auto", "stream_id", true},
+		{"json", "trace_id", false}, {"json", "uuid", false}, {"envoy-json", "request_id", false}, {"istio-json", "request_id", false},
+		{"haproxy", "$1", false}, {"otlp-json", "http.request.header.idempotency-key", false}, {"caddy-json", "request.headers.Idempotency-Key", false},
+	} {
+		file := "sources: [{file: {paths: [a.log]}, format: " + c.format + ", fields: {"
+		for _, text := range []string{
+			file + "idempotency_key: " + c.field + "}}]\nkeys: {accept: [idempotency-key]}\n",
+			file + "x_request_id: " + c.field + "}}]\nkeys: {accept: [x-request-id]}\n",
+			file + "x_ms_client_request_id: " + c.field + "}}]\nkeys: {accept: [x-ms-client-request-id]}\n",
+			file + "path: a}}]\nkeys: {accept: [{field: " + c.field + "}]}\n",
+		} {
+			conf, err := Parse("a.yaml", []byte(text), nil)
+			if err != nil {
+				if strings.Contains(text, "field: $") {
+					continue
+				}
+				t.Fatal(text, err)
+			}
+			said := strings.Join(conf.Warnings(), "\n")
+			if minted := strings.Contains(said, "keys.accept[0]: field "+c.field+" is most likely minted"); minted != c.minted {
+				t.Errorf("%swarned: %v\n%s", text, minted, said)
+			}
 		}
 	}
 }

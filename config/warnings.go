@@ -7,9 +7,36 @@ import (
 	"time"
 )
 
-// loggerIDs are fields in which loggers put an id that they mint for each
-// request: as a question's key every arrival would be a question of its own.
-var loggerIDs = []string{"request_id", "req_id", "unique_id", "log_id", "requestcount", "connection_id", "tid"}
+// loggerIDs are fields in which loggers put an id that they mint for each request or
+// connection: as a question's key every arrival would be a question of its own. The
+// names are in lower case, with "_" for "-".
+var loggerIDs = []struct {
+	formats string // how the names of the formats begin that have such fields; "": all
+	names   []string
+}{
+	{"", []string{"arrival_id", "request_id", "req_id", "unique_id", "log_id", "requestcount", "connection_id", "tid"}},
+	{"nginx-", []string{"connection"}},
+	{"alb", []string{"trace_id", "conn_trace_id"}}, // a Root for each request that brings none
+	{"caddy-", []string{"uuid", "http.request.uuid"}},
+	{"envoy-", []string{"stream_id"}},
+	{"istio-", []string{"stream_id"}},
+	{"otlp-", []string{"traceid", "spanid"}}, // a span without a parent began its trace itself
+}
+
+// mintedBy says that the logger of a format most likely mints a field.
+func mintedBy(format, name string) bool {
+	name = strings.ReplaceAll(strings.ToLower(name), "-", "_")
+	mesh := strings.HasPrefix(format, "envoy-") || strings.HasPrefix(format, "istio-")
+	if name == "request_id" && mesh {
+		return false // the x-request-id header
+	}
+	for _, l := range loggerIDs {
+		if (format == "auto" || strings.HasPrefix(format, l.formats)) && slices.Contains(l.names, name) {
+			return true
+		}
+	}
+	return false
+}
 
 // Warnings returns what is accepted and most likely not meant, in the order of
 // the keys.
@@ -108,18 +135,8 @@ func (c *Config) warnKeys(warn func(path, format string, args ...any)) {
 		if a.Scheme == "qk1" || a.Scheme == "qk2" {
 			continue // a logger's id never passes for a signed key
 		}
-		names := []string{a.Field}
-		if a.Field == "" {
-			names = nil
-			for _, s := range c.Sources {
-				names = append(names, s.Fields[strings.ReplaceAll(a.Scheme, "-", "_")])
-			}
-		}
-		for _, name := range names {
-			if slices.Contains(loggerIDs, strings.ToLower(name)) && !c.onlyMesh() {
-				warn(index("keys.accept", i), "field %s is most likely minted by the logger for each request (nginx $request_id, HAProxy %%ID): every retry would be a new question", clip(name))
-				break
-			}
+		if name := c.loggersID(a); name != "" {
+			warn(index("keys.accept", i), "field %s is most likely minted by the logger for each request (nginx $request_id, HAProxy %%ID, Envoy %%STREAM_ID%%, a trace that was begun there): every retry would be a new question", clip(name))
 		}
 	}
 	if (accepts("qk1") || accepts("qk2")) && c.Keys.Originators == "" {
@@ -136,13 +153,25 @@ func (c *Config) warnKeys(warn func(path, format string, args ...any)) {
 	}
 }
 
-// onlyMesh says that every source logs by Envoy, whose request_id is the
-// x-request-id header and no id of the logger.
-func (c *Config) onlyMesh() bool {
-	for _, s := range c.Sources {
-		if !strings.HasPrefix(s.Format, "envoy-") && !strings.HasPrefix(s.Format, "istio-") {
-			return false
+// loggersID is the field of a log in which a claimed key would be the logger's own id;
+// "": in none.
+func (c *Config) loggersID(a Accept) string {
+	field := a.Field
+	if field == "" {
+		field = strings.ReplaceAll(a.Scheme, "-", "_")
+	}
+	if len(c.Sources) == 0 && a.Field != "" && mintedBy("auto", field) {
+		return field
+	}
+	for i := range c.Sources {
+		s := &c.Sources[i]
+		name := s.Fields[field]
+		if name == "" {
+			name = a.Field
+		}
+		if mintedBy(s.Format, name) {
+			return name
 		}
 	}
-	return len(c.Sources) > 0
+	return ""
 }

@@ -56,6 +56,10 @@ func drillCommand(ctx context.Context, p *program, args []string) (int, error) {
 	if err != nil {
 		return exitFailed, err
 	}
+	if err := o.plan.ValidateListen(ctx, l.Addr()); err != nil {
+		l.Close()
+		return exitUsage, err
+	}
 	d, err := newDrill(p, o, l)
 	if err != nil {
 		l.Close()
@@ -243,7 +247,7 @@ func (d *drilling) run(ctx context.Context) (err error) {
 	report := d.proxy.Report()
 	report.Answers.Alert = drill.AlertAnswer{Answer: drill.Answer{Kind: drill.NotAsked, Says: "no auditor was named to be asked"}}
 	if d.alerts != nil {
-		report.Answers.Alert = d.alerts.Answer(report.RanOut())
+		report.Answers.Alert = d.alerts.Answer(report)
 	}
 	err = d.print(report)
 	if d.stay {

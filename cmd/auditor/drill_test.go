@@ -171,7 +171,7 @@ func TestDrillText(t *testing.T) {
 	p := &program{stdout: new(bytes.Buffer), stderr: new(bytes.Buffer), now: time.Now, getenv: os.LookupEnv}
 	upstream := httptest.NewServer(http.NotFoundHandler())
 	defer upstream.Close()
-	o, err := drillFlags(p, []string{"--upstream", upstream.URL, "--route", "/", "--control", "GET /prices/", "--stay"})
+	o, err := drillFlags(p, []string{"--upstream", upstream.URL, "--route", "GET /", "--control", "POST /prices/", "--stay"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,10 +196,23 @@ func TestDrillText(t *testing.T) {
 		t.Errorf("an interrupted drill says %v", err)
 	}
 	text := p.stdout.(*bytes.Buffer).String()
-	for _, want := range []string{"error=503 on / of 127.0.0.1", "as it is", "25 %", "control repeated", "ceiling     1 of 1 requests had no key", "scope", "once spent", "alert       no auditor was named", "1 requests", "ended before its last step"} {
+	if strings.Contains(text, "5 %") {
+		t.Errorf("there are steps that never began:\n%s", text)
+	}
+	for _, want := range []string{"error=503 on GET / of 127.0.0.1", "as it is", "control repeated", "ceiling     1 of 1 requests had no key", "scope", "once spent", "alert       no auditor was named", "1 requests", "ended before its last step"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text lacks %q:\n%s", want, text)
 		}
+	}
+}
+
+// TestDrillOfItself: a drill whose upstream is where it listens is refused at once.
+func TestDrillOfItself(t *testing.T) {
+	p := &program{stdout: new(bytes.Buffer), stderr: new(bytes.Buffer), now: time.Now, getenv: os.LookupEnv}
+	at := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	code, err := drillCommand(t.Context(), p, []string{"--upstream", "http://" + at, "--listen", at, "--route", "/"})
+	if code != exitUsage || err == nil || !strings.Contains(err.Error(), "where the drill itself listens") {
+		t.Errorf("it leaves with %d: %v", code, err)
 	}
 }
 

@@ -44,6 +44,10 @@ func writeDrill(w io.Writer, r *drill.Report, handed *drill.Handed) error {
 	}
 	fmt.Fprintf(&b, "\n%s requests; records: %s written, %s pushed, %s lost.\n", grouped(fmt.Sprint(r.Requests)),
 		grouped(fmt.Sprint(handed.Written)), grouped(fmt.Sprint(handed.Pushed)), grouped(fmt.Sprint(handed.Lost)))
+	if failed, passed, failedBefore, passedBefore := r.WithoutFault(); failed > 0 {
+		fmt.Fprintf(&b, "By itself, without a fault, %s of %s requests of the route failed; %s of %s before the first step.\n", grouped(fmt.Sprint(failed)),
+			grouped(fmt.Sprint(passed)), grouped(fmt.Sprint(failedBefore)), grouped(fmt.Sprint(passedBefore)))
+	}
 	if !r.Whole {
 		fmt.Fprintln(&b, "It was ended before its last step.")
 	}

@@ -114,9 +114,9 @@ func (a *Alerts) ask(ctx context.Context) error {
 	return nil
 }
 
-// Answer compares, after Run has ended.
-func (a *Alerts) Answer(ranOut time.Time) AlertAnswer {
-	s := &a.seen
+// Answer compares with what a drill saw, after Run has ended.
+func (a *Alerts) Answer(r *Report) AlertAnswer {
+	s, ranOut, itself := &a.seen, r.RanOut(), r.byItself(routeOf)
 	var out AlertAnswer
 	if !s.at.IsZero() {
 		at := s.at.UTC()
@@ -131,6 +131,8 @@ func (a *Alerts) Answer(ranOut time.Time) AlertAnswer {
 		out.Answer = unclear("the auditor could not be asked: %v", s.err)
 	case !s.evaluates:
 		out.Answer = Answer{Kind: Off, Says: "that auditor evaluates no alerts"}
+	case itself != "":
+		out.Answer = unclear("%s", itself)
 	case len(s.before) > 0:
 		out.Answer = unclear("budget alerts fired already before the drill")
 	case ranOut.IsZero() && s.at.IsZero():

@@ -27,7 +27,7 @@ type Report struct {
 	// Attempts is how many arrivals questions of the route come to, at most: of all but
 	// one in a hundred. 0: none of them failed.
 	Attempts int          `json:"attempts"`
-	Steps    []StepReport `json:"steps"`
+	Steps    []StepReport `json:"steps"` // that began
 	Answers  Answers      `json:"answers"`
 }
 
@@ -85,6 +85,7 @@ const (
 	bounded       = 0.9  // fewer repeats for each such failure than this are a bound
 	plateau       = 1.25 // the largest of the bounded ratios over the least
 	alike         = 0.15 // between shares of failures that are followed
+	itself        = 0.02 // of what passed to the dependency, more may not fail by itself
 	rise          = 1.3  // of questions per second over those of the first hold
 	longer        = 3    // times the usual delay are a queue
 )
@@ -104,6 +105,9 @@ func (p *Proxy) Report() *Report {
 	seconds := make([]float64, steps)
 	for i := range steps {
 		from, to := plan.span(i)
+		if i > 0 && since <= from {
+			break // interrupted before it began
+		}
 		if i == steps-1 {
 			to = max(since, to)
 		}
@@ -245,6 +249,8 @@ func (j *judge) unfit() *Answer {
 		a = unclear("no request came for the route")
 	case j.r.Unjudged > 0:
 		a = unclear("%d requests were too many to be judged: a shorter drill, or less traffic", j.r.Unjudged)
+	case j.r.byItself(routeOf) != "":
+		a = unclear("%s", j.r.byItself(routeOf))
 	case keyless*10 > arrivals:
 		a = unclear("%d of %d requests had no key, so that nobody can say which of them are repeats", keyless, arrivals)
 	case j.r.Attempts == 0:
@@ -255,6 +261,38 @@ func (j *judge) unfit() *Answer {
 		return nil
 	}
 	return &a
+}
+
+// WithoutFault is how many of the route's requests passed to the dependency, how many
+// of them failed by no fault of the drill, and both of the first hold alone.
+func (r *Report) WithoutFault() (failed, passed, failedBefore, passedBefore int) {
+	return r.withoutFault(routeOf)
+}
+
+func routeOf(s *StepReport) *Figures { return &s.Route }
+
+func (r *Report) withoutFault(of func(*StepReport) *Figures) (failed, passed, failedBefore, passedBefore int) {
+	for i := range r.Steps {
+		f := of(&r.Steps[i])
+		failed, passed = failed+f.ByItself, passed+f.Passed
+		if i == 0 {
+			failedBefore, passedBefore = failed, passed
+		}
+	}
+	return failed, passed, failedBefore, passedBefore
+}
+
+// byItself says that more than a little failed without a fault, before the first step
+// or in all: repeats then answer to that, and the share of a step is not what failed.
+// One failure is no share.
+func (r *Report) byItself(of func(*StepReport) *Figures) string {
+	failed, passed, failedBefore, passedBefore := r.withoutFault(of)
+	tooMany := func(failed, passed int) bool { return float64(failed) > max(1, itself*float64(passed)) }
+	if !tooMany(failed, passed) && !tooMany(failedBefore, passedBefore) {
+		return ""
+	}
+	return fmt.Sprintf("the dependency failed by itself: %d of %d requests before any fault, and %d of %d without one in all; drill it once it is well",
+		failedBefore, passedBefore, failed, passed)
 }
 
 // asksAnew is by what factor questions per second rose over the first hold, in the step
@@ -333,6 +371,9 @@ func (j *judge) scope(plan *Plan) Answer {
 	}
 	if a := j.unfit(); a != nil {
 		return *a
+	}
+	if says := j.r.byItself(func(s *StepReport) *Figures { return s.Control }); says != "" {
+		return unclear("of the control route, %s", says)
 	}
 	_, limited := j.judged()
 	if len(limited) == 0 {

@@ -19,6 +19,8 @@ type arrival struct {
 	start, end time.Time
 	step, of   int
 	chosen     bool // for the fault
+	passed     bool // to the dependency
+	byItself   bool // it failed, and by no fault of ours
 	reset      bool
 	failed     bool // whoever sent it had cause to try again
 	status     int
@@ -63,7 +65,7 @@ type book struct {
 }
 
 // counted needs no key.
-type counted struct{ arrivals, unkeyed, chosen, failed, left int }
+type counted struct{ arrivals, unkeyed, chosen, passed, byItself, failed, left int }
 
 func newBook(steps int) *book {
 	return &book{live: map[identity]*question{}, counts: make([][parts]counted, steps)}
@@ -108,6 +110,12 @@ func (b *book) end(a *arrival) {
 	if a.chosen {
 		c.chosen++
 	}
+	if a.passed {
+		c.passed++
+	}
+	if a.byItself {
+		c.byItself++
+	}
 	if a.failed {
 		c.failed++
 	}
@@ -122,10 +130,14 @@ func (b *book) end(a *arrival) {
 // Figures are those of a route in a step. A question, a repeat and a failure belong to
 // the step in which they arrived.
 type Figures struct {
-	Arrivals     int `json:"arrivals"`
-	WithoutKey   int `json:"without_key"` // of them; all that follows but chosen, failed and disconnected leaves these out
-	Chosen       int `json:"chosen"`      // for the fault
-	Failed       int `json:"failed"`      // 5xx, 429, reset, cut off, or the caller left
+	Arrivals   int `json:"arrivals"`
+	WithoutKey int `json:"without_key"` // of them; questions, repeats and what is made of them leave these out
+	Chosen     int `json:"chosen"`      // for the fault
+	Passed     int `json:"passed"`      // to the dependency
+	// ByItself is how many of the passed failed by no fault of the drill: the dependency
+	// failed, or the way to it, or a caller that was not slowed left.
+	ByItself     int `json:"failed_by_itself"`
+	Failed       int `json:"failed"` // 5xx, 429, reset, cut off, or the caller left
 	Disconnected int `json:"disconnected"`
 	Questions    int `json:"questions"`
 	Repeats      int `json:"repeats"`
@@ -177,7 +189,7 @@ func (b *book) judge(of int, seconds []float64) (figures []Figures, most int) {
 	failed := make([]int, len(figures)) // with a key
 	for i := range figures {
 		c := &b.counts[i][of]
-		figures[i] = Figures{Arrivals: c.arrivals, WithoutKey: c.unkeyed, Chosen: c.chosen, Failed: c.failed, Disconnected: c.left}
+		figures[i] = Figures{Arrivals: c.arrivals, WithoutKey: c.unkeyed, Chosen: c.chosen, Passed: c.passed, ByItself: c.byItself, Failed: c.failed, Disconnected: c.left}
 	}
 	most = b.attempts(of)
 	for _, q := range b.asked {

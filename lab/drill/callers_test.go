@@ -187,6 +187,8 @@ type rig struct {
 	callers []*caller // of the faulted route first, and the other after it
 	rate    int       // questions a second on each route
 	unkeyed bool
+	behind  http.HandlerFunc // nil: dependency
+	ends    time.Duration    // interrupted then; 0: not
 }
 
 var quiet = Plan{
@@ -203,7 +205,11 @@ func (g *rig) play(t *testing.T) (report *Report, lines []string) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		behind, front := newPipes(), newPipes()
-		upstream := &http.Server{Handler: http.HandlerFunc(dependency)}
+		handler := g.behind
+		if handler == nil {
+			handler = dependency
+		}
+		upstream := &http.Server{Handler: handler}
 		go upstream.Serve(behind)
 		transport := &http.Transport{DialContext: behind.dial, DisableCompression: true}
 		var mu sync.Mutex
@@ -223,7 +229,11 @@ func (g *rig) play(t *testing.T) (report *Report, lines []string) {
 		proxy.Begin()
 		var working sync.WaitGroup
 		gap := time.Second / time.Duration(g.rate)
-		for n := range int(g.plan.Lasts() / gap) {
+		lasts := g.plan.Lasts()
+		if g.ends > 0 {
+			lasts = g.ends - time.Second
+		}
+		for n := range int(lasts / gap) {
 			for i, path := range []string{"/seats/", "/prices/"} {
 				c := g.callers[min(i, len(g.callers)-1)]
 				key := fmt.Sprintf("k%d", n)

@@ -9,13 +9,15 @@
 //     n attempts then sends p + p² + … + pⁿ⁻¹ repeats a question at a share p.
 //   - Every request is a record, with departures as the socket showed them. Judged is
 //     what callers got, whether the fault or the dependency made it.
-//   - Nothing is concluded from fewer failures than can show it.
+//   - Nothing is concluded from fewer failures than can show it, nor where more than a
+//     little of what the dependency got failed by itself.
 //
 // It knows questions by a header that their originator minted. Whether that is proven
 // is for the auditor to say, which is handed the records.
 package drill
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -127,6 +129,11 @@ func (r Route) matches(q *http.Request) bool {
 	return r.Prefix != "" && (r.Method == "" || r.Method == q.Method) && strings.HasPrefix(q.URL.Path, r.Prefix)
 }
 
+// covers says that whatever the other matches is matched.
+func (r Route) covers(other Route) bool {
+	return r.Prefix != "" && (r.Method == "" || r.Method == other.Method) && strings.HasPrefix(other.Prefix, r.Prefix)
+}
+
 func (r Route) String() string { return strings.TrimSpace(r.Method + " " + r.Prefix) }
 
 // Validate says what is wrong with a plan, all of it.
@@ -146,6 +153,9 @@ func (p *Plan) Validate() error {
 	}
 	if p.Control.Prefix != "" && (p.ControlShare <= 0 || p.ControlShare > 1) {
 		fault("control share: want more than 0 %% and at most 100 %%")
+	}
+	if p.Control.Prefix != "" && p.Route.covers(p.Control) {
+		fault("control: %s is a part of %s, which is faulted: want a route beside it", p.Control, p.Route)
 	}
 	if len(p.Steps) == 0 || len(p.Steps) > 100 {
 		fault("steps: want 1 to 100 of them")
@@ -178,6 +188,37 @@ func (p *Plan) allowed() bool { return p.Allowed != "" && p.Allowed == p.address
 func loopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// ValidateListen refuses to listen where the upstream is: each request would come
+// back and be passed on again, until no connection is left. A name is taken for all its
+// addresses.
+func (p *Plan) ValidateListen(ctx context.Context, at net.Addr) error {
+	own, ok := at.(*net.TCPAddr)
+	if _, port, _ := net.SplitHostPort(p.address()); !ok || port != strconv.Itoa(own.Port) {
+		return nil
+	}
+	found, err := net.DefaultResolver.LookupIPAddr(ctx, p.Upstream.Hostname())
+	if err != nil {
+		return fmt.Errorf("upstream: %w", err)
+	}
+	var here []net.Addr // where a listener without an address listens
+	if own.IP.IsUnspecified() {
+		if here, err = net.InterfaceAddrs(); err != nil {
+			return fmt.Errorf("addresses of this host: %w", err)
+		}
+	}
+	for _, f := range found {
+		loops := f.IP.Equal(own.IP) || f.IP.IsUnspecified() || own.IP.IsUnspecified() && f.IP.IsLoopback()
+		for _, a := range here {
+			n, ok := a.(*net.IPNet)
+			loops = loops || ok && n.IP.Equal(f.IP)
+		}
+		if loops {
+			return fmt.Errorf("upstream: %s is where the drill itself listens (%s): every request would come back to it", p.address(), own)
+		}
+	}
+	return nil
 }
 
 // Lasts is how long all steps take, with both holds.

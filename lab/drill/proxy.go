@@ -133,14 +133,14 @@ func (p *Proxy) choose(r *http.Request) (a arrival) {
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e := &exchange{arrival: p.choose(r), caller: r.Context(), length: -1}
 	e.w = &watched{ResponseWriter: w, ctx: e.caller}
-	e.try = p.book.begin(identity{r.Header.Get(p.plan.Key), r.Method, r.URL.Path}, &e.arrival)
+	e.try = p.book.begin(identity{oneKey(joined(r.Header, p.plan.Key)), r.Method, r.URL.Path}, &e.arrival)
 	whole := false
 	defer func() {
 		e.over(whole)
 		p.book.end(&e.arrival)
 		p.record(p.line(r, e))
 	}()
-	if e.chosen && !p.faulted(e, r) {
+	if e.passed = !e.chosen || p.faulted(e, r); !e.passed {
 		whole = true
 		return
 	}
@@ -225,6 +225,8 @@ func (e *exchange) over(whole bool) {
 		e.gone = duringResponse
 	}
 	e.failed = e.gone != "" || e.reset || !whole && w.bytes != e.length || e.status >= 500 || e.status == http.StatusTooManyRequests
+	// Who leaves a slowed answer leaves the fault.
+	e.byItself = e.failed && e.passed && (e.gone == "" || !e.chosen)
 }
 
 // statusLeft is what nginx and Envoy write of callers that left before an answer.

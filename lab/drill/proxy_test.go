@@ -399,3 +399,82 @@ func TestPlans(t *testing.T) {
 		}
 	}
 }
+
+// TestKeys: of a header that came several times the record has all, and two different
+// keys are none.
+func TestKeys(t *testing.T) {
+	s := newStand(t, func(w http.ResponseWriter, r *http.Request) {}, nil)
+	for i, c := range []struct {
+		headers []string
+		record  string
+		key     string
+	}{
+		{[]string{"a"}, "a", "a"},
+		{[]string{"a", "b"}, "a, b", ""},
+		{[]string{"a", "a"}, "a, a", "a"},
+		{[]string{"a, a", `"a"`}, `a, a, "a"`, "a"},
+		{[]string{"a,b"}, "a,b", ""},
+		{[]string{`"a,b"`}, `"a,b"`, "a,b"},
+		{[]string{`"a\",b"`}, `"a\",b"`, `a\",b`},
+		{[]string{"", "a"}, ", a", ""},
+		{nil, "", ""},
+	} {
+		text := "GET /other HTTP/1.1\r\nHost: x\r\n"
+		for _, v := range c.headers {
+			text += "Question-Key: " + v + "\r\nX-Request-Id: " + v + "\r\n"
+		}
+		io.ReadAll(s.open(text + "Connection: close\r\n\r\n"))
+		if l := s.recorded(i + 1); l.Key != c.record || l.RequestID != c.record {
+			t.Errorf("%q: the record has %q and %q", c.headers, l.Key, l.RequestID)
+		}
+		s.proxy.book.mu.Lock()
+		if unkeyed := s.proxy.book.counts[0][ofOther].unkeyed; c.key != "" && s.proxy.book.live[identity{c.key, "GET", "/other"}] == nil || c.key == "" && unkeyed == 0 {
+			t.Errorf("%q is not the key %q", c.headers, c.key)
+		}
+		s.proxy.book.counts[0][ofOther].unkeyed = 0
+		s.proxy.book.mu.Unlock()
+	}
+}
+
+// TestControlBeside: a control that the faulted route takes whole would stay empty.
+func TestControlBeside(t *testing.T) {
+	for _, c := range []struct {
+		route, control string
+		refused        bool
+	}{
+		{"GET /seats/", "GET /seats/", true}, {"GET /seats/", "GET /seats/a", true}, {"/", "GET /prices/", true}, {"/seats/", "/seats/", true},
+		{"/s", "/seats/", true}, {"GET /seats/", "/seats/", false}, {"GET /seats/", "POST /seats/", false}, {"GET /seats/", "GET /", false}, {"GET /seats/", "GET /seat", false},
+	} {
+		p := quiet
+		var errs [2]error
+		p.Route, errs[0] = ParseRoute(c.route)
+		p.Control, errs[1] = ParseRoute(c.control)
+		if err := p.Validate(); (err != nil) != c.refused || errs[0] != nil || errs[1] != nil || err != nil && !strings.Contains(err.Error(), "control: ") {
+			t.Errorf("%s beside %s: %v", c.control, c.route, err)
+		}
+	}
+}
+
+// TestListensElsewhere: a drill does not pass on to itself.
+func TestListensElsewhere(t *testing.T) {
+	for _, c := range []struct {
+		upstream, listen string
+		refused          bool
+	}{
+		{"http://127.0.0.1:8080", "127.0.0.1:8080", true}, {"http://127.0.0.1:8080", "0.0.0.0:8080", true}, {"http://127.0.0.1:8080", "[::]:8080", true},
+		{"http://localhost:8080", "127.0.0.1:8080", true}, {"http://127.0.0.1", "127.0.0.1:80", true}, {"https://[::1]", "[::1]:443", true},
+		{"http://0.0.0.0:8080", "127.0.0.1:8080", true},
+		{"http://127.0.0.1:8080", "127.0.0.1:8081", false}, {"http://127.0.0.1:8080", "127.0.0.2:8080", false}, {"http://192.0.2.1:8080", "0.0.0.0:8080", false},
+		{"https://127.0.0.1", "127.0.0.1:80", false},
+	} {
+		p := quiet
+		p.Upstream, _ = url.Parse(c.upstream)
+		at, err := net.ResolveTCPAddr("tcp", c.listen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.ValidateListen(t.Context(), at); (err != nil) != c.refused || err != nil && !strings.Contains(err.Error(), "the drill itself listens") {
+			t.Errorf("%s from %s: %v", c.upstream, c.listen, err)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 )
 
 // recordLine is a record in the auditor's own format, json.
@@ -37,11 +38,40 @@ const (
 	duringResponse    = "during_response"
 )
 
+// joined are all values of a header as one, as proxies join them.
+func joined(h http.Header, name string) string { return strings.Join(h.Values(name), ", ") }
+
+// oneKey is the key that a header holds, as the auditor takes it: a value that is
+// repeated counts once, and of two different values none does.
+func oneKey(text string) string {
+	key, from, quoted, escaped := "", 0, false, false
+	for i := 0; i <= len(text); i++ {
+		switch {
+		case i == len(text), text[i] == ',' && !quoted:
+			part := strings.TrimSpace(text[from:i])
+			if n := len(part); n > 1 && part[0] == '"' && part[n-1] == '"' {
+				part = part[1 : n-1]
+			}
+			if from > 0 && part != key {
+				return ""
+			}
+			key, from = part, i+1
+		case escaped:
+			escaped = false
+		case text[i] == '\\':
+			escaped = quoted
+		case text[i] == '"':
+			quoted = !quoted
+		}
+	}
+	return key
+}
+
 func (p *Proxy) line(r *http.Request, e *exchange) []byte {
 	l := recordLine{
 		Time: e.start.UTC().Format("2006-01-02T15:04:05.000000Z"), TimeIs: "start", Duration: float64(e.end.Sub(e.start).Microseconds()) / 1000,
 		Dependency: p.plan.Dependency, Method: r.Method, Path: r.URL.EscapedPath(), Authority: r.Host, Status: e.status, Bytes: e.bytes,
-		Peer: r.RemoteAddr, UserAgent: r.UserAgent(), Key: r.Header.Get(p.plan.Key), RequestID: r.Header.Get("X-Request-Id"),
+		Peer: r.RemoteAddr, UserAgent: r.UserAgent(), Key: joined(r.Header, p.plan.Key), RequestID: joined(r.Header, "X-Request-Id"),
 		Gone: e.gone != "", Departure: e.gone, ID: p.run + "-" + strconv.FormatUint(p.number.Add(1), 10),
 	}
 	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {

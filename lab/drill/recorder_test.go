@@ -80,17 +80,19 @@ func TestAlerts(t *testing.T) {
 		ranOut      time.Duration
 		kind        string
 		is          float64
+		byItself    int // failures of a hundred requests without a fault
 	}{
-		"in time":               {quiet, low, 9 * time.Second, Before, 4},
-		"too late":              {quiet, low, 2 * time.Second, After, 3},
-		"never":                 {quiet, quiet, 2 * time.Second, NoAlert, 0},
-		"nothing ran out":       {quiet, quiet, 0, Never, 0},
-		"already":               {low, low, 2 * time.Second, Unclear, 0},
-		"of another":            {quiet, strings.Replace(low, "store", "other", 1), 2 * time.Second, NoAlert, 0},
-		"pending alone":         {quiet, strings.Replace(low, "firing", "pending", 1), 2 * time.Second, NoAlert, 0},
-		"of something else":     {quiet, strings.Replace(low, "RetryBudgetLow", "DeadAnswers", 1), 2 * time.Second, NoAlert, 0},
-		"nobody evaluates them": {`{"evaluated": false, "alerts": []}`, `{"evaluated": false, "alerts": []}`, 2 * time.Second, Off, 0},
-		"no auditor":            {"", "", 2 * time.Second, Unclear, 0},
+		"in time":               {quiet, low, 9 * time.Second, Before, 4, 2},
+		"of a sick dependency":  {quiet, low, 9 * time.Second, Unclear, 0, 3},
+		"too late":              {quiet, low, 2 * time.Second, After, 3, 0},
+		"never":                 {quiet, quiet, 2 * time.Second, NoAlert, 0, 0},
+		"nothing ran out":       {quiet, quiet, 0, Never, 0, 0},
+		"already":               {low, low, 2 * time.Second, Unclear, 0, 0},
+		"of another":            {quiet, strings.Replace(low, "store", "other", 1), 2 * time.Second, NoAlert, 0, 0},
+		"pending alone":         {quiet, strings.Replace(low, "firing", "pending", 1), 2 * time.Second, NoAlert, 0, 0},
+		"of something else":     {quiet, strings.Replace(low, "RetryBudgetLow", "DeadAnswers", 1), 2 * time.Second, NoAlert, 0, 0},
+		"nobody evaluates them": {`{"evaluated": false, "alerts": []}`, `{"evaluated": false, "alerts": []}`, 2 * time.Second, Off, 0, 0},
+		"no auditor":            {"", "", 2 * time.Second, Unclear, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -108,11 +110,11 @@ func TestAlerts(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 12*time.Second)
 				defer cancel()
 				a.Run(ctx)
-				var ranOut time.Time
+				r, limited := &Report{}, true
 				if c.ranOut > 0 {
-					ranOut = begun.Add(c.ranOut)
+					r.Steps = []StepReport{{From: begun.Add(c.ranOut), Limited: &limited, Route: Figures{ByItself: c.byItself, Passed: 100}}}
 				}
-				got := a.Answer(ranOut)
+				got := a.Answer(r)
 				if got.Kind != c.kind || c.is > 0 && (got.Is == nil || *got.Is != c.is) || got.Says == "" {
 					t.Errorf("%+v, want %s, %v", got, c.kind, c.is)
 				}
