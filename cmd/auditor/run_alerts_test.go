@@ -442,12 +442,12 @@ func TestNameOfKeptAlerts(t *testing.T) {
 	d := startDaemon(t, path).d
 	a := newAlerting(d)
 	go a.keep(t.Context())
-	was := *d.setup.Load()
+	was := d.setup.Load()
 	of := func(dependency string) *setup {
-		x, l, c := was, *was.loaded, *was.loaded.Config
+		l, c := *was.loaded, *was.loaded.Config
 		c.Store.ClickHouse, c.Dependency.Name = new(config.ClickHouse), dependency
-		l.Config, x.loaded = &c, &l
-		return &x
+		l.Config = &c
+		return &setup{loaded: &l, live: was.live, sources: was.sources, hash: was.hash}
 	}
 	judge := func(x *setup) { a.judge(x, &pipeline.Picture{At: time.Now()}, new(api.Snapshot)) }
 	state := fmt.Sprintf(`{"version":2,"alerts":[{"name":%q,"labels":{"dependency":"seats"},"state":"firing","told":true,"seen":%q}]}`, alerts.DeadAnswers, time.Now().Format(time.RFC3339))
