@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"time"
 )
 
 // A partition may not be read while others of its scope are: its source has failed, or
@@ -20,6 +21,8 @@ type atRest struct {
 	Closed int64               `json:"closed"` // ticks before are closed
 	Rules  uint32              `json:"rules"`
 	Parts  map[string]readUpTo `json:"parts"`
+
+	unknown bool // what it says
 }
 
 // readUpTo is what the note says of a partition.
@@ -35,7 +38,7 @@ type readUpTo struct {
 const forgotten = 24 * 3600
 
 // noted says whether the scope has a note.
-func (s *scope) noted() bool { return s.name == everything && !s.unknown }
+func (s *scope) noted() bool { return s.before != nil && !s.before.unknown }
 
 // note is what is kept with a write that closes ticks up to closed, and up to where it
 // says so of which partition.
@@ -44,11 +47,11 @@ func (s *scope) note(closed int64) (text []byte, of map[*livePart]int64) {
 		return nil, nil
 	}
 	s.final = max(s.final, closed)
-	x := atRest{s.final, s.rules, maps.Clone(s.others)}
+	x := atRest{s.final, s.rules, maps.Clone(s.before.Parts), false}
 	maps.DeleteFunc(x.Parts, func(_ string, p readUpTo) bool { return p.Closed < s.final-forgotten })
 	of = map[*livePart]int64{}
 	for name, p := range s.parts { // what was read of those that have left is in the ledger, too
-		if p.rest != nil {
+		if p.unsettled {
 			continue // nothing was, since it came
 		}
 		r := s.readUpTo(p, closed)
@@ -79,19 +82,24 @@ func (p *livePart) through() int64 {
 	return p.next
 }
 
-// recollect asks the store for a scope's note; nil if there is none. unknown says that
-// it did not answer.
-func (l *Live) recollect(ctx context.Context, scope string) (x *atRest, unknown bool) {
+// noteWithin is how long the store may take to say what it knows: live figures go on
+// while it is away.
+const noteWithin = 5 * time.Second
+
+// recollect asks the store for a scope's note, which has no rules if there is none.
+func (l *Live) recollect(ctx context.Context, scope string) *atRest {
+	ctx, cancel := context.WithTimeout(ctx, noteWithin)
+	defer cancel()
+	x := new(atRest)
 	text, err := l.cfg.Writer.Note(ctx, scope)
 	if err == nil && text != nil {
-		x = new(atRest)
 		err = json.Unmarshal(text, x)
 	}
 	if err != nil {
 		l.cfg.Log.Warn("the store does not say up to where the partitions were counted: what one has of a time for which it was not read before the process ended is missed", "scope", scope, "error", err)
-		return nil, true
+		return &atRest{unknown: true}
 	}
-	return x, false
+	return x
 }
 
 // absence says which ticks were closed without a partition: those from First up to
@@ -145,8 +153,8 @@ func (p *livePart) anew(from int64) {
 // missed settles, when the first records of a partition come, which ticks were closed
 // without it. The scope is locked.
 func (s *scope) missed(p *livePart) {
-	x := p.rest
-	p.rest = nil
+	x := s.before
+	p.unsettled = false
 	if s.emitFrom == noTick && s.closing == noTick {
 		return // all is read by new rules, from the beginning
 	}
@@ -175,7 +183,7 @@ func (s *scope) missed(p *livePart) {
 
 // back settles that a partition comes back to a scope which closed ticks meanwhile.
 func (s *scope) back(p *livePart) {
-	if p.rest != nil || s.closing <= p.seen {
+	if p.unsettled || s.closing <= p.seen {
 		return
 	}
 	if p.counted <= p.next {

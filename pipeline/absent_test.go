@@ -103,3 +103,48 @@ func absences(t *testing.T, seed uint64) {
 		t.Errorf("schedule %d: rows have %d arrivals in %v s, want %d in %v", seed, got.Arrivals, got.BusySeconds, want.Arrivals, want.BusySeconds)
 	}
 }
+
+// mute is a store that does not say what it knows.
+type mute struct {
+	Writer
+	asked *int
+}
+
+func (m mute) Note(ctx context.Context, _ string) ([]byte, error) {
+	*m.asked++
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// A store that hangs holds the first partition of a scope up for a moment and the others
+// not at all; all is counted, and what the store may know is not written over.
+func TestAStoreThatDoesNotSayWhatItKnows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logs, end := deal(rand.New(rand.NewPCG(1, 47)), storm(30), 3)
+		f := &fleet{t: t, logs: logs, committed: make([]ingest.Position, len(logs)), store: newRowStore()}
+		f.store.notes[everything] = []byte("kept")
+		f.cfg = liveConfig(t, f.store)
+		asked := 0
+		f.cfg.Writer = mute{f.store, &asked}
+		begun := time.Now()
+		f.start()
+		if took := time.Since(begun); took != noteWithin || asked != 1 {
+			t.Errorf("three partitions were assigned in %v, the store being asked %d times", took, asked)
+		}
+		time.Sleep(3 * time.Second)
+		for i := range logs {
+			f.feed(i, len(logs[i].lines))
+		}
+		time.Sleep(5 * time.Second)
+		f.commit()
+		for i, at := range f.committed {
+			if was, _, err := parseLeft(at.Metadata); err != nil || was.EmitFrom < noon.Unix() {
+				t.Errorf("partition %d would be read again from %v, %v", i, at, err)
+			}
+		}
+		f.kill()
+		if n := f.store.totals(t, end).Arrivals; n == 0 || string(f.store.notes[everything]) != "kept" {
+			t.Errorf("%d arrivals, and the note is %q", n, f.store.notes[everything])
+		}
+	})
+}

@@ -13,7 +13,7 @@ var errMoved = fmt.Errorf("%w: another instance has counted on meanwhile, or the
 // assign takes a partition in and says where to begin. ok is false if the scope
 // cannot go on from there: another instance has counted since this one did, and
 // the ledger lacks what it read.
-func (s *scope) assign(p ingest.Partition, at ingest.Position, was left, known bool, rest *atRest, unknown bool) (part *livePart, from int64, ok bool) {
+func (s *scope) assign(p ingest.Partition, at ingest.Position, was left, known bool) (part *livePart, from int64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hold = s.live.cfg.Clock().Add(settle)
@@ -39,12 +39,7 @@ func (s *scope) assign(p ingest.Partition, at ingest.Position, was left, known b
 			part.heed(settled{was.EmitFrom, was.Lateness}, s.live.cfg.Lateness)
 		}
 	}
-	if s.past == nil {
-		part.rest = rest
-	}
-	if s.unknown = s.unknown || unknown; rest != nil {
-		s.others = rest.Parts
-	}
+	part.unsettled = s.past == nil && s.noted() && s.before.Rules != 0
 	s.recall(part, &was)
 	if !s.anew {
 		s.rules = max(s.rules, was.Rules)
@@ -102,7 +97,7 @@ func (s *scope) ready(p *livePart) (mark int64, was history, err error) {
 		return 0, history{}, errDecided
 	}
 	p.raise()
-	if p.rest != nil {
+	if p.unsettled {
 		s.missed(p)
 	}
 	return p.mark, p.history, nil

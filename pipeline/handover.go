@@ -241,7 +241,7 @@ func (next *Live) inherit(l *Live, scopes []*scope) {
 		s.mu.Lock()
 		was := &pastScope{rules: max(s.rules, s.above), stored: s.stored, warm: s.warm, lateness: int64(l.cfg.Lateness), parts: map[string]pastPart{}}
 		for name, p := range s.parts {
-			if p.rest != nil {
+			if p.unsettled {
 				s.missed(p)
 			}
 			r := s.readUpTo(p, s.stored)

@@ -199,30 +199,43 @@ func (l *Live) Assigned(ctx context.Context, p ingest.Partition, at ingest.Posit
 	if exchanged || l.cfg.Keyed[p.Source] {
 		name, shards = p.Name, 1
 	}
-	var rest *atRest
-	unknown := false
-	if name == everything { // else it has the scope for itself
-		rest, unknown = l.recollect(ctx, name)
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := l.scopes[name]
-	if s != nil {
+	take := func(s *scope) (ingest.Session, ingest.Position, error) {
+		if s == nil {
+			return nil, at, nil
+		}
 		if source, ok := s.reads(p); ok {
 			return nil, at, fmt.Errorf("%s is read by sources[%d] already; by sources[%d] too it would be counted twice: take it out of one", p.Name, source, p.Source)
 		}
-		if part, from, ok := s.assign(p, at, was, known, rest, unknown); ok {
-			return l.session(s, part), ingest.Position{Offset: from, Metadata: at.Metadata}, nil
+		part, from, ok := s.assign(p, at, was, known)
+		if !ok {
+			return nil, at, nil
 		}
+		return l.session(s, part), ingest.Position{Offset: from, Metadata: at.Metadata}, nil
+	}
+	if session, from, err := take(l.scopes[name]); session != nil || err != nil {
+		return session, from, err
+	}
+	var before *atRest
+	if name == everything { // else the partition has the scope for itself
+		l.mu.Unlock()
+		before = l.recollect(ctx, name)
+		l.mu.Lock()
+		if session, from, err := take(l.scopes[name]); session != nil || err != nil {
+			return session, from, err // another partition has begun it meanwhile
+		}
+	}
+	if s := l.scopes[name]; s != nil {
 		l.cfg.Log.Info("another instance has counted on; the scope begins anew", "scope", name, "partition", p.Name)
 		s.stop()
 	}
-	s = newScope(l, name, shards, exchanged)
+	s := newScope(l, name, shards, exchanged)
+	s.before = before
 	s.inherit(l.past.scopes[name])
 	delete(l.past.scopes, name) // a later one goes by positions
 	l.scopes[name] = s
-	part, from, _ := s.assign(p, at, was, known, rest, unknown)
-	return l.session(s, part), ingest.Position{Offset: from, Metadata: at.Metadata}, nil
+	return take(s)
 }
 
 // exchanged are the topics whose arrivals a source takes, nil if it has records.

@@ -35,18 +35,17 @@ type scope struct {
 	paused   bool       // nothing is read; guarded by sending, too
 	past     *pastScope // the scope as an earlier configuration left it; nil: there was none
 	parts    map[string]*livePart
-	hold     time.Time           // no tick is closed before: partitions come and go
-	closedBy []int64             // by shard, the tick before which all are closed
-	closed   int64               // the least of them
-	closing  int64               // and the one before which they are told to close all
-	final    int64               // ticks before are closed at rest
-	others   map[string]readUpTo // what was at rest of partitions, some of which may not come
-	unknown  bool                // what is at rest
-	emitFrom int64               // rows of ticks before were stored by an earlier run
-	stored   int64               // rows of ticks before are stored
-	cold     bool                // some partition was never read before; until its first tick
-	warm     int64               // ticks from here on know all that was asked before
-	quiet    int64               // ticks before would be closed, had others been written
+	hold     time.Time // no tick is closed before: partitions come and go
+	closedBy []int64   // by shard, the tick before which all are closed
+	closed   int64     // the least of them
+	closing  int64     // and the one before which they are told to close all
+	final    int64     // ticks before are closed at rest
+	before   *atRest   // the note when the scope began; nil: it has none
+	emitFrom int64     // rows of ticks before were stored by an earlier run
+	stored   int64     // rows of ticks before are stored
+	cold     bool      // some partition was never read before; until its first tick
+	warm     int64     // ticks from here on know all that was asked before
+	quiet    int64     // ticks before would be closed, had others been written
 	filed    map[int64]uint64
 	rows     map[int64]map[rowKey]*aggregate.Counts
 	pending  int // rows in rows
@@ -291,7 +290,7 @@ func (s *scope) pulse() {
 	now := s.live.cfg.Clock()
 	if s.atEnd() {
 		s.windows.slide(now.Unix() - 1)
-		s.rest()
+		s.silence()
 	}
 	job := &liveJob{beat: true, most: most, to: s.closeable(now)}
 	s.closing = max(s.closing, job.to)
@@ -299,9 +298,9 @@ func (s *scope) pulse() {
 	s.send(job)
 }
 
-// rest notes that nothing was written lately, without which ticks do not close: what
+// silence notes that nothing was written lately, without which ticks do not close: what
 // was asked before is known all the same, once the silence lasts.
-func (s *scope) rest() {
+func (s *scope) silence() {
 	if s.windows.newest == noTick {
 		return
 	}
