@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"math/rand/v2"
 	"reflect"
 	"strings"
 	"testing"
@@ -25,8 +26,8 @@ func TestLabels(t *testing.T) {
 		}
 	}
 	want := []map[string]string{
-		{"dependency": bound("a\xff"), "model": "ratio", "route": "GET /a", "severity": "critical"},
-		{"dependency": bound("a\xff"), "model": "ratio", "severity": "critical"},
+		{"dependency": SafeLabel("a\xff"), "model": "ratio", "route": "GET /a", "severity": "critical"},
+		{"dependency": SafeLabel("a\xff"), "model": "ratio", "severity": "critical"},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%v", got)
@@ -36,10 +37,10 @@ func TestLabels(t *testing.T) {
 // No name is told at a length that somebody else chose, and none stands for another.
 func TestNamesAreBounded(t *testing.T) {
 	long := strings.Repeat("ä", 30_000)
-	if a, b := bound(long+"a"), bound(long+"b"); a == b || len(a) > mostLabel || !utf8.ValidString(a) {
+	if a, b := SafeLabel(long+"a"), SafeLabel(long+"b"); a == b || len(a) > mostLabel || !utf8.ValidString(a) {
 		t.Errorf("%q and %q", a, b)
 	}
-	if a, b := bound("a\xff"), bound("a\xfe"); a == b || !strings.HasPrefix(a, "a\uFFFD…") {
+	if a, b := SafeLabel("a\xff"), SafeLabel("a\xfe"); a == b || !strings.HasPrefix(a, "a\uFFFD…") {
 		t.Errorf("%q and %q", a, b)
 	}
 	b := newBench(t)
@@ -67,5 +68,26 @@ func TestNamesAreBounded(t *testing.T) {
 	}
 	if len(seen) < len(Names)-1 { // RetryBudgetExhaustsSoon is none where it is exhausted
 		t.Errorf("only %v", seen)
+	}
+}
+
+// What is bounded once stays as it is, and no two become one.
+func TestSafeLabel(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	seen := map[string]string{}
+	for range 2000 {
+		b := make([]byte, r.IntN(300))
+		for i := range b {
+			b[i] = byte(r.IntN(256))
+		}
+		in := string(b)
+		out := SafeLabel(in)
+		if len(out) > mostLabel || strings.ToValidUTF8(out, "") != out || SafeLabel(out) != out {
+			t.Fatalf("%q is made %q", in, out)
+		}
+		if was, ok := seen[out]; ok && was != in {
+			t.Fatalf("%q and %q are both %q", in, was, out)
+		}
+		seen[out] = in
 	}
 }
