@@ -120,5 +120,8 @@ func (e *Evaluator) Alerts() []Alert {
 }
 
 func compare(a, b Alert) int {
-	return cmp.Or(cmp.Compare(a.Labels["severity"], b.Labels["severity"]), cmp.Compare(slices.Index(Names, a.Name), slices.Index(Names, b.Name)), cmp.Compare(a.key(), b.key()))
+	if c := cmp.Or(cmp.Compare(a.Labels["severity"], b.Labels["severity"]), cmp.Compare(slices.Index(Names, a.Name), slices.Index(Names, b.Name))); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.key(), b.key())
 }

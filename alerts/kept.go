@@ -3,7 +3,9 @@ package alerts
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"time"
 )
@@ -60,10 +62,10 @@ func (e *Evaluator) State() []byte {
 func (e *Evaluator) Unsaved() ([]byte, bool) {
 	var b strings.Builder
 	fires := false
-	for _, a := range e.Alerts() {
-		if a.State != Pending {
-			fmt.Fprintln(&b, a.key(), a.State, a.Told)
-			fires = fires || a.State == Firing
+	for _, key := range slices.Sorted(maps.Keys(e.episodes)) {
+		if x := e.episodes[key]; x.State != Pending {
+			fmt.Fprintln(&b, key, x.State, x.Told)
+			fires = fires || x.State == Firing
 		}
 	}
 	if b.String() == e.standing && !e.unsaved && !(fires && e.now.Sub(e.saved) >= keepEvery) {
