@@ -113,7 +113,7 @@ func posted(current []Alert, now time.Time) []byte {
 		if a.State == Resolved {
 			x.EndsAt = a.Ended
 		}
-		if x.StartsAt.After(now) { // log time may be a little ahead
+		if x.StartsAt.After(now) { // by the clock of another instance, that kept it
 			x.StartsAt = now
 		}
 		if x.EndsAt.Before(x.StartsAt) {

@@ -2,11 +2,8 @@ package alerts
 
 import (
 	"fmt"
-	"hash/fnv"
 	"math"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/targetside/auditor/aggregate/budget"
 )
@@ -105,40 +102,6 @@ func (l *look) add(name, severity string, v verdict, value float64, more ...stri
 	return &l.out[len(l.out)-1]
 }
 
-// clean leaves out labels without a value and bounds the others.
-func clean(labels map[string]string) map[string]string {
-	for k, v := range labels {
-		if v == "" {
-			delete(labels, k)
-		} else {
-			labels[k] = bound(v)
-		}
-	}
-	return labels
-}
-
-// mostLabel is how many bytes a label's value has at most, as in metrics.
-const mostLabel = 128
-
-// bound makes a name text, which is all that Alertmanager takes, and no longer than
-// mostLabel. One that had to be changed ends with a hash of itself, so that two do not
-// become one; it is the same that metrics have.
-func bound(v string) string {
-	if utf8.ValidString(v) && len(v) <= mostLabel {
-		return v
-	}
-	h := fnv.New32a()
-	h.Write([]byte(v))
-	v = strings.ToValidUTF8(v, "\uFFFD")
-	if cut := mostLabel - 12; len(v) > cut {
-		for !utf8.RuneStart(v[cut]) {
-			cut--
-		}
-		v = v[:cut]
-	}
-	return fmt.Sprintf("%s…%08x", v, h.Sum32())
-}
-
 // bounded turns the verdict on a lower bound into what it says of the whole: that it
 // is not reached there says nothing.
 func bounded(v verdict, lower bool) verdict {
@@ -153,9 +116,9 @@ func (l *look) missing() bool { return l.Warming || l.d.ScopeSplit }
 
 func (l *look) budget(b *Budget) {
 	low, exhausted, soonGone := l.readBudget(b)
-	where := bound(l.d.Dependency)
+	where := SafeLabel(l.d.Dependency)
 	if b.Route != "" {
-		where += " " + bound(b.Route)
+		where += " " + SafeLabel(b.Route)
 	}
 	share := percent(b.Consumed)
 	labels := []string{"model", b.Model, "route", b.Route}
@@ -233,7 +196,7 @@ func (l *look) deadAnswers() {
 	}
 	hidden := t.Arrivals > 0 && float64(t.Visible) < l.Rules.VisibilityFloor*float64(t.Arrivals)
 	o := l.add(DeadAnswers, critical, bounded(v, hidden || l.d.Known < 10*time.Second), share)
-	o.summary = fmt.Sprintf("%s: %s of the answers are for callers who have left", bound(l.d.Dependency), percent(share))
+	o.summary = fmt.Sprintf("%s: %s of the answers are for callers who have left", SafeLabel(l.d.Dependency), percent(share))
 	o.description = "The dependency works for nobody. It may do so without a single retry, when its queue is longer than its callers' patience."
 }
 
@@ -252,7 +215,7 @@ func (l *look) retryAfter() {
 		v = no
 	}
 	o := l.add(RetryAfterIgnored, warning, bounded(v, l.missing()), share)
-	o.summary = fmt.Sprintf("%s: %s of those asked to wait come back too early", bound(l.d.Dependency), percent(share))
+	o.summary = fmt.Sprintf("%s: %s of those asked to wait come back too early", SafeLabel(l.d.Dependency), percent(share))
 	o.description = fmt.Sprintf("Callers do not honour Retry-After: %.0f came back before the time that they were given.", early)
 }
 
@@ -260,7 +223,7 @@ func (l *look) coverage() {
 	t := &l.d.Minute
 	v, share := l.below(t.Verified, t.Arrivals, l.Rules.CoverageExpected)
 	o := l.add(CoverageTooLow, warning, v, share)
-	o.summary = fmt.Sprintf("%s: only %s of arrivals carry a key that proves its author", bound(l.d.Dependency), percent(share))
+	o.summary = fmt.Sprintf("%s: only %s of arrivals carry a key that proves its author", SafeLabel(l.d.Dependency), percent(share))
 	o.description = fmt.Sprintf("Fewer than the %s that are normal here. What arrives without one may be repeats that nobody can count.", percent(l.Rules.CoverageExpected))
 }
 
@@ -288,7 +251,7 @@ func (l *look) blind() {
 	d := l.d
 	add := func(reason string, v verdict, value float64, text string) {
 		o := l.add(AuditorBlind, warning, v, value, "reason", reason)
-		o.summary = fmt.Sprintf("%s: the auditor cannot see enough (%s: %.3g)", bound(d.Dependency), reason, value)
+		o.summary = fmt.Sprintf("%s: the auditor cannot see enough (%s: %.3g)", SafeLabel(d.Dependency), reason, value)
 		o.description = text + " That no other alert fires says nothing."
 	}
 	v, share := l.below(d.Minute.Verified, d.Minute.Arrivals, l.Rules.CoverageFloor)
@@ -328,13 +291,13 @@ func observeSources(in *Input) (out []observation) {
 			v = between
 		}
 		add("lag", s.Name, bounded(v, s.Failed), s.Lag.Seconds(),
-			fmt.Sprintf("%s: the auditor is %.0f s behind", bound(s.Name), s.Lag.Seconds()),
+			fmt.Sprintf("%s: the auditor is %.0f s behind", SafeLabel(s.Name), s.Lag.Seconds()),
 			"What is shown is that old, and nothing is resolved meanwhile. It catches up by itself once it is faster than what comes.")
 		v, value := no, 1.0
 		if s.Failed {
 			v, value = yes, 0
 		}
-		add("source", s.Name, v, value, bound(s.Name)+": the auditor cannot read it", "A source has failed; its error stands in /api/v1/sources.")
+		add("source", s.Name, v, value, SafeLabel(s.Name)+": the auditor cannot read it", "A source has failed; its error stands in /api/v1/sources.")
 	}
 	v, value := no, 0.0
 	if in.Store {

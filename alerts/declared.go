@@ -39,7 +39,7 @@ func (l *look) amplification() {
 		costs = between
 	}
 	summary := fmt.Sprintf("%s: %.3g arrivals per question, where the declared policy makes %.3g at most (%.3g times as many)",
-		bound(l.d.Dependency), measured, worst, measured/worst)
+		SafeLabel(l.d.Dependency), measured, worst, measured/worst)
 	side := l.side(plan)
 	o := l.add(AmplificationAboveDeclared, warning, bounded(v, l.missing()), measured)
 	o.summary = summary

@@ -2,12 +2,7 @@ package alerts
 
 import (
 	"cmp"
-	"encoding/json"
-	"fmt"
-	"maps"
-	"math"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -35,14 +30,12 @@ func (e *Evaluator) Step(in *Input) (changed []Alert) {
 	}
 	e.now = in.Now
 	ended := Resolved
-	if in.Share {
+	if in.Share { // others may know that it fires on
 		ended = ""
-	}
-	if !in.Share { // else others may know that it fires on
+	} else {
 		changed = append(changed, e.over...)
 	}
 	e.over = nil
-	var over []*episode
 	step := func(key string, v verdict, at time.Time, seen bool) {
 		x := e.episodes[key]
 		if seen {
@@ -51,8 +44,8 @@ func (e *Evaluator) Step(in *Input) (changed []Alert) {
 		was := x.State
 		if !x.step(v, at, in.Now, ended) {
 			delete(e.episodes, key)
-		} else if was == Firing && x.State == Resolved {
-			over = append(over, x)
+		} else if was == Firing && x.State == Resolved && x.Told {
+			changed = append(changed, x.Alert)
 		}
 	}
 	held, looked := in.held(), map[string]bool{}
@@ -73,7 +66,7 @@ func (e *Evaluator) Step(in *Input) (changed []Alert) {
 	}
 	// Of a dependency without traffic, and of what is not configured any more, there
 	// was nothing to look at.
-	for _, key := range slices.Sorted(maps.Keys(e.episodes)) {
+	for key := range e.episodes {
 		if !looked[key] {
 			step(key, bounded(no, held || in.Warming || in.Unknown), in.Now, !in.Unknown)
 		}
@@ -86,11 +79,6 @@ func (e *Evaluator) Step(in *Input) (changed []Alert) {
 			changed = append(changed, x.Alert)
 		case x.State == Resolved && !x.Told:
 			delete(e.episodes, key) // nobody heard of it
-		}
-	}
-	for _, x := range over {
-		if x.Told {
-			changed = append(changed, x.Alert)
 		}
 	}
 	slices.SortStableFunc(changed, compare)
@@ -132,106 +120,8 @@ func (e *Evaluator) Alerts() []Alert {
 }
 
 func compare(a, b Alert) int {
-	return cmp.Or(cmp.Compare(a.Labels["severity"], b.Labels["severity"]), cmp.Compare(slices.Index(Names, a.Name), slices.Index(Names, b.Name)), cmp.Compare(a.key(), b.key()))
-}
-
-// saved is what of an alert outlives a restart.
-type saved struct {
-	Name        string            `json:"name"`
-	Labels      map[string]string `json:"labels"`
-	State       State             `json:"state"`
-	Told        bool              `json:"told"`
-	Summary     string            `json:"summary"`
-	Description string            `json:"description"`
-	Since       time.Time         `json:"since"`
-	Fired       time.Time         `json:"fired"`
-	Ended       time.Time         `json:"ended,omitzero"`
-	// Seen is when it was last known to stand as it does, by the wall clock.
-	Seen time.Time `json:"seen"`
-}
-
-// kept is the whole of it.
-type kept struct {
-	Version int     `json:"version"`
-	Alerts  []saved `json:"alerts"`
-}
-
-const keptVersion = 2
-
-const (
-	// keepEvery is how often what fires is kept anew while nothing changes, so that it
-	// shows how old it is.
-	keepEvery = 30 * time.Second
-	// staleAfter is when what fired says nothing any more of what does: an Alertmanager
-	// has let it end by itself, and a restart or a takeover has long been over.
-	staleAfter = tellFor + 2*time.Minute
-)
-
-// State is what outlives a restart: alerts that fire or were resolved lately.
-func (e *Evaluator) State() []byte {
-	k := kept{Version: keptVersion, Alerts: []saved{}}
-	for _, a := range e.Alerts() {
-		if a.State != Pending {
-			k.Alerts = append(k.Alerts, saved{a.Name, a.Labels, a.State, a.Told, a.Summary, a.Description, a.Since, a.Fired, a.Ended, e.episodes[a.key()].seen})
-		}
+	if c := cmp.Or(cmp.Compare(a.Labels["severity"], b.Labels["severity"]), cmp.Compare(slices.Index(Names, a.Name), slices.Index(Names, b.Name))); c != 0 {
+		return c
 	}
-	text, err := json.Marshal(k)
-	if err != nil {
-		panic(err) // of texts and times alone
-	}
-	return text
-}
-
-// Unsaved returns the State if it is another one than when it was last asked for, in
-// more than words, or if something of it fires and it was asked for keepEvery ago.
-func (e *Evaluator) Unsaved() ([]byte, bool) {
-	var b strings.Builder
-	fires := false
-	for _, a := range e.Alerts() {
-		if a.State != Pending {
-			fmt.Fprintln(&b, a.key(), a.State, a.Told)
-			fires = fires || a.State == Firing
-		}
-	}
-	if b.String() == e.standing && !e.unsaved && !(fires && e.now.Sub(e.saved) >= keepEvery) {
-		return nil, false
-	}
-	e.standing, e.saved, e.unsaved = b.String(), e.now, false
-	return e.State(), true
-}
-
-// Restore takes over what an earlier evaluator's State was. What this one has looked
-// at itself stays. What fired, and was last seen staleAfter before now, is over: if it
-// was told, the next Step says that it is resolved, as of when it was seen. Of a state
-// that it cannot read it takes nothing.
-func (e *Evaluator) Restore(state []byte, now time.Time) error {
-	var k kept
-	if err := json.Unmarshal(state, &k); err != nil {
-		return fmt.Errorf("the state of alerts: %w", err)
-	}
-	if k.Version != keptVersion {
-		return fmt.Errorf("the state of alerts: version %d is not known, only %d", k.Version, keptVersion)
-	}
-	for i := range k.Alerts {
-		s := &k.Alerts[i]
-		t, known := timings[s.Name]
-		if !known || s.State != Firing && s.State != Resolved {
-			continue
-		}
-		a := Alert{Name: s.Name, Labels: s.Labels, State: s.State, Told: s.Told, Value: math.NaN(), Summary: s.Summary, Description: s.Description, Since: s.Since, Fired: s.Fired, Ended: s.Ended}
-		key := a.key()
-		if x := e.episodes[key]; x != nil && x.State != Pending {
-			continue
-		}
-		if a.State == Firing && now.Sub(s.Seen) >= staleAfter {
-			if a.Told {
-				a.State, a.Ended = Resolved, s.Seen
-				e.over = append(e.over, a)
-			}
-			continue
-		}
-		e.episodes[key] = &episode{Alert: a, timing: t, seen: s.Seen}
-	}
-	e.unsaved = true
-	return nil
+	return cmp.Compare(a.key(), b.key())
 }

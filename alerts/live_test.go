@@ -59,24 +59,8 @@ func TestTwoDaemonsTellARealAlertmanagerOnce(t *testing.T) {
 		_, err := log.WriteString(b.String())
 		return err
 	}
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	t.Cleanup(func() { close(stop); <-stopped; log.Close() })
-	go func() {
-		defer close(stopped)
-		tick := time.NewTicker(100 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-stop:
-				return
-			case now := <-tick.C:
-				if err := wave(now); err != nil {
-					t.Errorf("traffic: %v", err)
-					return
-				}
-			}
-		}
-	}()
+	t.Cleanup(func() { log.Close() })
+	livetest.Traffic(t, wave)
 
 	configs := [2]string{}
 	for i := range configs {

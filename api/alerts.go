@@ -48,7 +48,7 @@ func (s *Server) alerts(_ *http.Request, snap *Snapshot, p *params) (any, error)
 	a := alertsAnswer{Meta: liveMeta(snap, pick(snap, p)), Evaluated: snap.Evaluated, Share: snap.Share, Alerts: []alertAnswer{}, Sinks: []sinkAnswer{}}
 	for i := range snap.Alerts {
 		x := &snap.Alerts[i]
-		if of := x.Labels["dependency"]; name != "" && of != "" && of != safeLabel(name) {
+		if of := x.Labels["dependency"]; name != "" && of != "" && of != alerts.SafeLabel(name) {
 			continue
 		}
 		a.Alerts = append(a.Alerts, alertAnswer{

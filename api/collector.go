@@ -2,15 +2,14 @@ package api
 
 import (
 	"fmt"
-	"hash/fnv"
 	"math"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/targetside/auditor/aggregate"
+	"github.com/targetside/auditor/alerts"
 )
 
 // Bounds of what is exported, above what a Reader that keeps its contract ever
@@ -20,7 +19,6 @@ const (
 	mostRoutes       = 501 // of one dependency: routes.max and "other"
 	mostSources      = 500
 	mostReasons      = 50
-	mostLabel        = 128 // bytes of a label's value
 )
 
 const other = "other"
@@ -81,7 +79,7 @@ func (c *collector) admit(of, value string, most int) string {
 		set = map[string]bool{}
 		c.seen[of] = set
 	}
-	value = safeLabel(value)
+	value = alerts.SafeLabel(value)
 	if !set[value] {
 		if len(set) >= most {
 			return other
@@ -89,25 +87,6 @@ func (c *collector) admit(of, value string, most int) string {
 		set[value] = true
 	}
 	return value
-}
-
-// safeLabel makes a value that may stand as a label: UTF-8, and no longer than
-// mostLabel. One that had to be changed ends with a hash of itself, so that two
-// do not become one.
-func safeLabel(v string) string {
-	if utf8.ValidString(v) && len(v) <= mostLabel {
-		return v
-	}
-	h := fnv.New32a()
-	h.Write([]byte(v))
-	v = strings.ToValidUTF8(v, "\uFFFD")
-	if cut := mostLabel - 12; len(v) > cut {
-		for !utf8.RuneStart(v[cut]) {
-			cut--
-		}
-		v = v[:cut]
-	}
-	return fmt.Sprintf("%s…%08x", v, h.Sum32())
 }
 
 // sample is one value of a family.

@@ -446,26 +446,6 @@ func TestRegisteredOnce(t *testing.T) {
 	}
 }
 
-func TestSafeLabel(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	seen := map[string]string{}
-	for range 2000 {
-		b := make([]byte, r.IntN(300))
-		for i := range b {
-			b[i] = byte(r.IntN(256))
-		}
-		in := string(b)
-		out := safeLabel(in)
-		if len(out) > mostLabel+8 || strings.ToValidUTF8(out, "") != out || safeLabel(out) != out {
-			t.Fatalf("%q is made %q", in, out)
-		}
-		if was, ok := seen[out]; ok && was != in {
-			t.Fatalf("%q and %q are both %q", in, was, out)
-		}
-		seen[out] = in
-	}
-}
-
 // promtool is Prometheus' own judge of metrics. In CI it must be there.
 func TestPromtool(t *testing.T) {
 	promtool, err := exec.LookPath("promtool")

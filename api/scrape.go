@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/targetside/auditor/alerts"
 )
 
 // questionBounds are the bounds of auditor_arrivals_per_question: exact where
@@ -15,7 +17,7 @@ var questionBounds = []float64{1, 2, 3, 4, 5, 6, 8, 9, 12, 16, 18, 27, 32, 64, 1
 // snapshot turns a snapshot into samples. Sums that the snapshot has at 0 are
 // samples of 0, so that what is known counts from 0.
 func (x *scrape) snapshot(s *Snapshot) {
-	x.put(x.build, 1, safeLabel(s.Build.Version), safeLabel(s.Build.Revision), safeLabel(s.Build.GoVersion))
+	x.put(x.build, 1, alerts.SafeLabel(s.Build.Version), alerts.SafeLabel(s.Build.Revision), alerts.SafeLabel(s.Build.GoVersion))
 	if at := s.Reload.At; !at.IsZero() {
 		good := 1.0
 		if s.Reload.Failed {

@@ -115,7 +115,7 @@ func listen(t *testing.T) *listener {
 	return l
 }
 
-// of are the times at which what it was told of an alert ends, and their labels.
+// of is what it was told of an alert, in order.
 func (l *listener) of(name string) (out []map[string]any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -323,19 +323,26 @@ alerts: {alertmanagers: [%s]}
 	}
 }
 
+// idleConfig is the configuration of a daemon whose log is not there, with further
+// sections. Its rows are beside it, in rows.db.
+func idleConfig(t *testing.T, more string) string {
+	t.Helper()
+	dir := t.TempDir()
+	return writeIn(t, filepath.Join(dir, "auditor.yaml"), fmt.Sprintf("dependency: seats\nsources: [{file: {paths: [%q]}}]\nstore: {sqlite: rows.db}\napi: {listen: \"127.0.0.1:0\"}\n%s",
+		filepath.Join(dir, "access.log"), more))
+}
+
+// keptFiring is the state that is kept of one alert that was told, and seen to fire then.
+func keptFiring(name string, seen time.Time) []byte {
+	return fmt.Appendf(nil, `{"version":2,"alerts":[{"name":%q,"labels":{"dependency":"seats"},"state":"firing","told":true,"seen":%q}]}`, name, seen.Format(time.RFC3339))
+}
+
 // A standby knows of nothing that fires. When it takes over it goes on with what the
 // other one kept last, and not with what it read when it began.
 func TestTakingOverGoesOnWithWhatFires(t *testing.T) {
-	dir := t.TempDir()
-	config := filepath.Join(dir, "auditor.yaml")
-	text := fmt.Sprintf("dependency: seats\nsources: [{file: {paths: [%q]}}]\nstore: {sqlite: rows.db}\napi: {listen: \"127.0.0.1:0\"}\n", filepath.Join(dir, "access.log"))
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	d := startDaemon(t, config).d
+	d := startDaemon(t, idleConfig(t, "")).d
 	keep := func(name string) {
-		state := fmt.Sprintf(`{"version":2,"alerts":[{"name":%q,"labels":{"dependency":"seats"},"state":"firing","told":true,"seen":%q}]}`, name, time.Now().Format(time.RFC3339))
-		if err := d.store.Save(t.Context(), "alerts", []byte(state)); err != nil {
+		if err := d.store.Save(t.Context(), "alerts", keptFiring(name, time.Now())); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -371,19 +378,13 @@ func TestTakingOverGoesOnWithWhatFires(t *testing.T) {
 // What fired too long ago is over, which is told once; nothing of it is left to be told
 // by the next start.
 func TestWhatFiredLongAgoIsOver(t *testing.T) {
-	dir := t.TempDir()
-	config, hook := filepath.Join(dir, "auditor.yaml"), listen(t)
-	text := fmt.Sprintf("dependency: seats\nsources: [{file: {paths: [%q]}}]\nstore: {sqlite: rows.db}\napi: {listen: \"127.0.0.1:0\"}\nalerts: {webhooks: [{url: %q}]}\n", filepath.Join(dir, "access.log"), hook.URL)
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	rows, err := store.OpenSQLite(t.Context(), filepath.Join(dir, "rows.db"))
+	hook := listen(t)
+	config := idleConfig(t, fmt.Sprintf("alerts: {webhooks: [{url: %q}]}\n", hook.URL))
+	rows, err := store.OpenSQLite(t.Context(), filepath.Join(filepath.Dir(config), "rows.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	state := fmt.Sprintf(`{"version":2,"alerts":[{"name":%q,"labels":{"dependency":"seats"},"state":"firing","told":true,"seen":%q}]}`,
-		alerts.DeadAnswers, time.Now().Add(-time.Hour).Format(time.RFC3339))
-	if err := rows.Save(t.Context(), "alerts", []byte(state)); err != nil {
+	if err := rows.Save(t.Context(), "alerts", keptFiring(alerts.DeadAnswers, time.Now().Add(-time.Hour))); err != nil {
 		t.Fatal(err)
 	}
 	if err := rows.Close(); err != nil {
@@ -401,8 +402,7 @@ func TestWhatFiredLongAgoIsOver(t *testing.T) {
 }
 
 // The name under which what fires is kept says who goes on with it, and nothing of what
-// else is read. When it changes all is kept under the new one at once, and nothing is
-// left under the old.
+// else is read.
 func TestNameOfKeptAlerts(t *testing.T) {
 	file, other := config.Source{File: &config.File{Paths: []string{"a"}}}, config.Source{File: &config.File{Paths: []string{"b"}}}
 	group := func(name string, keyed bool, topics ...string) config.Source {
@@ -432,14 +432,12 @@ func TestNameOfKeptAlerts(t *testing.T) {
 			t.Errorf("%s: %s and %s", c.what, c.a, c.b)
 		}
 	}
+}
 
-	dir := t.TempDir()
-	path := filepath.Join(dir, "auditor.yaml")
-	text := fmt.Sprintf("dependency: seats\nsources: [{file: {paths: [%q]}}]\nstore: {sqlite: rows.db}\napi: {listen: \"127.0.0.1:0\"}\n", filepath.Join(dir, "access.log"))
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	d := startDaemon(t, path).d
+// When that name changes all is kept under the new one at once, and nothing is left under
+// the old.
+func TestAlertsAreKeptUnderTheNewName(t *testing.T) {
+	d := startDaemon(t, idleConfig(t, "")).d
 	a := newAlerting(d)
 	go a.keep(t.Context())
 	was := d.setup.Load()
@@ -450,9 +448,8 @@ func TestNameOfKeptAlerts(t *testing.T) {
 		return &setup{loaded: &l, live: was.live, sources: was.sources, hash: was.hash}
 	}
 	judge := func(x *setup) { a.judge(x, &pipeline.Picture{At: time.Now()}, new(api.Snapshot)) }
-	state := fmt.Sprintf(`{"version":2,"alerts":[{"name":%q,"labels":{"dependency":"seats"},"state":"firing","told":true,"seen":%q}]}`, alerts.DeadAnswers, time.Now().Format(time.RFC3339))
 	before, after := of("seats"), of("places")
-	if err := d.store.Save(t.Context(), before.loaded.alertsName(), []byte(state)); err != nil {
+	if err := d.store.Save(t.Context(), before.loaded.alertsName(), keptFiring(alerts.DeadAnswers, time.Now())); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "it is restored", func() bool { judge(before); return a.restored })

@@ -53,24 +53,9 @@ api: {listen: "127.0.0.1:0"}
 	}
 	address := livetest.Run(t, auditor, filepath.Join(dir, "auditor.yaml")).Said
 
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	t.Cleanup(func() { close(stop); <-stopped })
-	go func() {
-		defer close(stopped)
-		tick := time.NewTicker(100 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-stop:
-				return
-			case now := <-tick.C:
-				if err := s.wave(now, filepath.Join(dir, "access.log"), "http://"+push, "http://"+address); err != nil {
-					t.Errorf("traffic: %v", err)
-					return
-				}
-			}
-		}
-	}()
+	livetest.Traffic(t, func(now time.Time) error {
+		return s.wave(now, filepath.Join(dir, "access.log"), "http://"+push, "http://"+address)
+	})
 	return address
 }
 

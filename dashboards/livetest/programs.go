@@ -1,5 +1,5 @@
-// Package livetest runs the programs that stand around a daemon, and daemons,
-// for tests: a real Prometheus, a real Alertmanager, and somebody who is called.
+// Package livetest runs what stands around a daemon, and daemons, for tests: traffic, a
+// real Prometheus, a real Alertmanager, and somebody who is called.
 //
 // What it starts listens on a free port of the loopback and is stopped by the test. A
 // program that is not installed skips the test with the name of its package, and fails
@@ -120,6 +120,29 @@ func Start(t testing.TB, line string, cmd *exec.Cmd) *Process {
 func Run(t testing.TB, auditor, config string) *Process {
 	t.Helper()
 	return Start(t, `figures at http://([0-9.:]+)/`, exec.Command(auditor, "run", "--config", config))
+}
+
+// Traffic makes a wave of it each tenth of a second until the test ends, or until there
+// is an error, which fails the test.
+func Traffic(t testing.TB, wave func(now time.Time) error) {
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	t.Cleanup(func() { close(stop); <-stopped })
+	go func() {
+		defer close(stopped)
+		tick := time.NewTicker(100 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case now := <-tick.C:
+				if err := wave(now); err != nil {
+					t.Errorf("traffic: %v", err)
+					return
+				}
+			}
+		}
+	}()
 }
 
 // Free is an address of the loopback on which nobody listens.

@@ -100,24 +100,8 @@ api: {listen: %q}
 		t.Fatal(err)
 	}
 	callers := &caller{web: keys.Minter{Originator: "web", KID: "a", Secret: []byte(secret)}, file: log}
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	t.Cleanup(func() { close(stop); <-stopped; log.Close() })
-	go func() {
-		defer close(stopped)
-		tick := time.NewTicker(100 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-stop:
-				return
-			case now := <-tick.C:
-				if err := callers.wave(now); err != nil {
-					t.Errorf("traffic: %v", err)
-					return
-				}
-			}
-		}
-	}()
+	t.Cleanup(func() { log.Close() })
+	livetest.Traffic(t, callers.wave)
 
 	readme, err := os.ReadFile(filepath.Join("..", "..", "docs", "operations", "README.md"))
 	if err != nil {
