@@ -56,11 +56,10 @@ func (t *tail) read(r *stretch) (*Batch, error) {
 		at += i + 1
 	}
 	l.batch = Batch{
-		Block: Block{Data: data, Offset: t.offset, Refs: l.refs},
+		Block: Block{Data: data, Offset: t.offset, Refs: l.refs, Declares: t.declares, Declared: declared},
 		Next:  t.offset + int64(len(data)), Gap: t.gap,
 		Done: func() { t.giveBack(l) },
 	}
-	l.batch.Declares, l.batch.Declared = t.declares, declared
 	t.offset, t.gap = l.batch.Next, 0
 	return &l.batch, nil
 }

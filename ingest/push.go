@@ -78,9 +78,6 @@ func NewPush(cfg PushConfig) (*Push, error) {
 	if cfg.Name == "" {
 		cfg.Name = "http " + cfg.Listen
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
 	if cfg.Spool.Logger == nil {
 		cfg.Spool.Logger = cfg.Logger
 	}

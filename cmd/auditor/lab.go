@@ -174,7 +174,7 @@ func labRun(ctx context.Context, p *program, args []string) (int, error) {
 	}
 	fmt.Fprintf(p.stdout, "%s, %s: %s\n", s.Name, a.Name, a.Says)
 	writeArms(p.stdout, s, []*labResult{r})
-	fmt.Fprintf(p.stdout, "\n%s holds access.log, events.jsonl, auditor.yaml, originators.yaml, truth.json, report.json and chart.svg.\n", dir)
+	fmt.Fprintf(p.stdout, "\n%s holds %s.\n", dir, strings.Join(labFiles, ", "))
 	return r.judged(p)
 }
 
@@ -272,7 +272,7 @@ func labFolder(dir string) error {
 // alone, and compares.
 func playArm(ctx context.Context, p *program, a *lab.Arm, format, dir string) (*labResult, error) {
 	in := func(name string) string { return filepath.Join(dir, name) }
-	for _, name := range []string{"auditor.yaml", "originators.yaml", "truth.json", "report.json", "chart.svg"} {
+	for _, name := range labFiles {
 		if err := os.Remove(in(name)); err != nil && !errors.Is(err, os.ErrNotExist) { // of an earlier run
 			return nil, err
 		}

@@ -11,8 +11,9 @@ import "bytes"
 //
 // A status is no proof that even the headers left, since the upstream's is
 // copied early; and code 0, with no flag beside it, is how older releases wrote
-// a departure. Any other code that is no status is not known, and shows nothing. That Envoy sent every byte it does not say, so
-// nothing here is ever delivered in full.
+// a departure. Any other code that is no status is not known, and shows nothing.
+// That Envoy sent every byte it does not say, so nothing here is ever delivered in
+// full.
 func envoyDeparture(e *Entry, flags, details []byte, haveFlags bool) {
 	f, d := envoyFlags(flags), envoyDetails(details)
 	answered := e.Status >= 200

@@ -2,8 +2,8 @@ package accesslog
 
 import "bytes"
 
-// toldDeparture reads the canonical fields client_gone and departure; told says
-// that the record has the latter.
+// toldDeparture reads the canonical fields client_gone and departure, of which a
+// record has one at least; flagged says that it has the former.
 //
 // client_gone is a boolean or the logger's own flag, where an empty one means no.
 // With it, bytes sent make it during_response; none, under a status other than 0
@@ -13,7 +13,7 @@ import "bytes"
 //
 // A word of either that is not known here leaves the record as it was without
 // the field, with a note: that nobody left is only what a known word says.
-func toldDeparture(e *Entry, gone, departure []byte, flagged, told bool) {
+func toldDeparture(e *Entry, gone, departure []byte, flagged bool) {
 	known := true
 	switch string(bytes.TrimSpace(departure)) {
 	case "before_response":
@@ -29,7 +29,7 @@ func toldDeparture(e *Entry, gone, departure []byte, flagged, told bool) {
 		e.tell(GoneYes, DeliveredUnknown, WorkUnknown, UnknownPoint)
 		return
 	case "", "none", "no_record", "not_recorded":
-		known = flagged || !told // beside a flag it contradicts nothing
+		known = flagged // which it does not contradict
 	default:
 		known = false
 	}

@@ -342,7 +342,7 @@ func (p *Parser) departure(e *Entry) {
 		goDeparture(e, r)
 	}
 	if r.has(fClientGone) || r.has(fDeparture) {
-		toldDeparture(e, r.val(fClientGone), r.val(fDeparture), r.has(fClientGone), r.has(fDeparture))
+		toldDeparture(e, r.val(fClientGone), r.val(fDeparture), r.has(fClientGone))
 	}
 	if r.have[0]&(1<<fUpstreamCluster|1<<fGRPCMethod|1<<fRecordKind) != 0 {
 		p.kind(e)

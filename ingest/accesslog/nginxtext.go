@@ -1,9 +1,6 @@
 package accesslog
 
-import (
-	"bytes"
-	"net/netip"
-)
+import "bytes"
 
 // nginx-combined is
 //
@@ -117,16 +114,29 @@ func (p *Parser) nginxHead(line []byte) (rest []byte, err error) {
 func behindHost(who []byte) bool {
 	first, rest := cutBlank(who)
 	second, rest := cutBlank(rest)
-	if len(first) == 0 || len(second) == 0 || isDash(second) || first[len(first)-1] == ',' || isIP(first) || bytes.HasPrefix(first, []byte("unix:")) {
+	if len(first) == 0 || len(second) == 0 || isDash(first) || isDash(second) || first[len(first)-1] == ',' || isIP(first) || bytes.HasPrefix(first, []byte("unix:")) {
 		return false
 	}
 	third, _ := cutBlank(rest)
 	return isDash(third) || isIP(second)
 }
 
+// isIP says that b has the shape of an address without a port.
 func isIP(b []byte) bool {
-	_, err := netip.ParseAddr(string(b))
-	return err == nil
+	dots, colons, letters := 0, 0, 0
+	for _, c := range b {
+		switch {
+		case c == '.':
+			dots++
+		case c == ':':
+			colons++
+		case c|0x20 >= 'a' && c|0x20 <= 'f':
+			letters++
+		case !isDigit(c):
+			return false
+		}
+	}
+	return colons > 1 || colons == 0 && letters == 0 && dots == 3
 }
 
 // nginxStatus reads the status and the body's byte count.

@@ -446,7 +446,7 @@ func TestDetect(t *testing.T) {
 // that Detect knows, and it says what to set.
 func TestVirtualHostInFront(t *testing.T) {
 	const rest = ` - - [03/Mar/2026:10:15:42 +0000] "GET /a HTTP/1.1" 200 257`
-	for _, head := range []string{"example.com:80 192.0.2.1", "example.com:443 2001:db8::1", "192.0.2.9:80 192.0.2.1", "example.com:80 client.example.net", "example.com 192.0.2.1"} {
+	for _, head := range []string{"example.com:80 192.0.2.1", "example.com:443 2001:db8::1", "192.0.2.9:80 192.0.2.1", "example.com:80 client.example.net", "example.com 192.0.2.1", "example.com:80 192.0.2.1 joe", "example.com:80 2001:db8::1 joe"} {
 		for _, tail := range []string{` "-" "curl/8"`, ``, ` "-" "curl/8" 318 12.480 [shop-quote-80] [] 10.0.3.11:8080 0 5.000 504 5f1d0c9a77e34b6c8f0b1a2d3c4e5f60`} {
 			line := head + rest + tail
 			for _, format := range []string{"nginx-combined", "ingress-nginx"} {
@@ -462,11 +462,12 @@ func TestVirtualHostInFront(t *testing.T) {
 			}
 		}
 	}
-	for _, head := range []string{"192.0.2.1 - -", "2001:db8::1 - a b", "unix: - -", "192.0.2.1, 198.51.100.7 - -", "192.0.2.1 example.com - -", "client.example.net - -", "client.example.net", "- - -", " a - -"} {
+	for _, head := range []string{"192.0.2.1 - -", "2001:db8::1 - a b", "unix: - -", "192.0.2.1, 198.51.100.7 - -", "192.0.2.1 example.com - -", "client.example.net - -", "client.example.net", "- - -", " a - -", "- 192.0.2.1 - -"} {
 		var e Entry
 		if _, err := mustNew(t, Config{Format: "nginx-combined"}).Parse([]byte(head+rest[len(" - -"):]), &e); err != nil {
 			t.Errorf("%s: %v", head, err)
 		}
+		doesNotAllocate(t, Config{Format: "nginx-combined"}, head+rest[len(" - -"):])
 	}
 }
 

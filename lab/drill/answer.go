@@ -108,11 +108,11 @@ func (p *Proxy) Report() *Report {
 		if i > 0 && since <= from {
 			break // interrupted before it began
 		}
-		if i == steps-1 {
-			to = max(since, to)
+		if i == steps-1 || since < to { // the last goes on until now
+			to = since
 		}
-		seconds[i] = max(0, (min(to, since) - from).Seconds())
-		r.Steps = append(r.Steps, StepReport{Share: plan.share(i), From: begun.Add(from).UTC(), To: begun.Add(min(to, max(since, from))).UTC()})
+		seconds[i] = (to - from).Seconds()
+		r.Steps = append(r.Steps, StepReport{Share: plan.share(i), From: begun.Add(from).UTC(), To: begun.Add(to).UTC()})
 	}
 	route, most := p.book.judge(ofRoute, seconds)
 	control, _ := p.book.judge(ofControl, seconds)
