@@ -69,7 +69,7 @@ func (s *scope) note(closed int64) (text []byte, of map[*livePart]int64) {
 func (s *scope) readUpTo(p *livePart, closed int64) readUpTo {
 	r := readUpTo{max(p.through(), p.counted), max(closed, p.final), s.rules, p.away}
 	if n := p.through(); n < p.counted && p.final < closed { // not all is read again of what was
-		r.Away = append(slices.Clone(p.away), absence{From: n, First: p.final, Tick: closed})
+		r.Away = append(slices.Clone(p.away), absence{From: n, First: max(0, p.final), Tick: closed})
 	}
 	return r
 }
@@ -192,6 +192,6 @@ func (s *scope) back(p *livePart) {
 	}
 	p.absent(s.closing, noTick, p.counted)
 	if p.final < s.closing {
-		p.miss(absence{From: p.next, First: p.final, Tick: s.closing})
+		p.miss(absence{From: p.next, First: max(0, p.final), Tick: s.closing})
 	}
 }

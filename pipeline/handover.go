@@ -373,7 +373,9 @@ func (s *scope) recall(p *livePart, was *left) {
 		return
 	}
 	x, read := s.past.parts[p.Name]
-	p.told, p.history = x.next, x.history
+	p.told = x.next
+	// Reading may begin before where x has been forgetting.
+	p.history = history{union(was.Old, x.old), union(was.Away, x.away)}
 	p.counted, p.recorded = x.counted, s.past.stored
 	p.anew(s.past.stored)
 	switch {
@@ -387,6 +389,17 @@ func (s *scope) recall(p *livePart, was *left) {
 		p.final = s.past.stored
 		p.heed(settled{s.past.stored, s.past.lateness}, s.live.cfg.Lateness)
 	}
+}
+
+// union is what either has, a's first.
+func union[T comparable](a, b []T) []T {
+	out := slices.Clone(a)
+	for _, x := range b {
+		if !slices.Contains(out, x) {
+			out = append(out, x)
+		}
+	}
+	return out
 }
 
 // cut parts a batch where something changes in its midst.

@@ -127,7 +127,8 @@ api: {listen: "127.0.0.1:0"}
 	}
 }
 
-// askWithBudget asks a question every 5 ms and repeats one once, for a fifth of them.
+// askWithBudget asks a question every 5 ms and repeats one once, for a fifth of them. It saves up
+// for no more than two: a machine too busy to ask often would else see what was saved, not the share.
 func askWithBudget(url string, minter keys.Minter, until <-chan struct{}) {
 	holds := 0.0
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -139,7 +140,7 @@ func askWithBudget(url string, minter keys.Minter, until <-chan struct{}) {
 			return
 		case <-tick.C:
 		}
-		holds = min(holds+0.2, 10)
+		holds = min(holds+0.2, 2)
 		key, err := minter.Mint(time.Now())
 		if err != nil {
 			return

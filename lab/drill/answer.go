@@ -234,7 +234,7 @@ func (j *judge) ceiling() Answer {
 	case len(limited) == 1:
 		return unclear("%.2f repeats per question in the one step in which something bounded them: steps between are to show whether they stay there", high)
 	}
-	return unclear("bounded, and rising from %.2f to %.2f repeats per question: neither a count nor one share", low, high)
+	return unclear("bounded, at %.2f to %.2f repeats per question from step to step: neither a count nor one share", low, high)
 }
 
 // unfit says why figures would mislead.
