@@ -160,10 +160,12 @@ func TestNativeFailover(t *testing.T) {
 	at := debianAt(first)
 	at.Addr = []string{gone, first.Addr, second.Addr}
 	l := link(t, at)
-	who := func() (n uint8, err error) { return n, l.One(t.Context(), "SELECT n FROM who", &n) }
+	who := func() (n uint8, err error) {
+		err = l.One(t.Context(), "SELECT n FROM who", &n)
+		return n, err
+	}
 	for range 3 {
-		var n uint8
-		if err := l.One(t.Context(), "SELECT n FROM who", &n); err != nil || n != 1 {
+		if n, err := who(); err != nil || n != 1 {
 			t.Errorf("server %d answers, %v", n, err)
 		}
 	}
@@ -178,8 +180,7 @@ func TestNativeFailover(t *testing.T) {
 			t.Fatalf("try %d after the first server has gone: %v", tries+1, err)
 		}
 	}
-	var n uint8
-	if err := l.One(t.Context(), "SELECT n FROM who", &n); err != nil || n != 2 {
+	if n, err := who(); err != nil || n != 2 {
 		t.Errorf("after that server %d answers, %v", n, err)
 	}
 	second.Kill()

@@ -1,9 +1,9 @@
 package store_test
 
 import (
-	"cmp"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -177,30 +177,13 @@ func recorded(t *testing.T, server *clickhousetest.Server, dir string, was []mig
 		t.Fatal(err)
 	}
 	defer s.Close()
-	want, err := os.ReadFile(filepath.Join(dir, "results.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := golden(t, s); got != string(want) {
-		g, w := strings.Split(got, "\n"), strings.Split(string(want), "\n")
-		for i := range min(len(g), len(w)) {
-			if g[i] != w[i] {
-				t.Fatalf("%s: line %d of what was answered is now\n%s\nnot\n%s", dir, i+1, g[i], w[i])
-			}
-		}
-		t.Fatalf("%s: there are %d lines, not %d", dir, len(g), len(w))
-	}
+	isRecorded(t, "what was answered", filepath.Join(dir, "results.txt"), golden(t, s))
 	// And it goes on from there.
 	closed, err := s.Closed(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	scopes := make([]string, 0, len(closed))
-	for scope := range closed {
-		scopes = append(scopes, scope)
-	}
-	slices.SortFunc(scopes, cmp.Compare)
-	for _, scope := range scopes {
+	for _, scope := range slices.Sorted(maps.Keys(closed)) {
 		rules, err := s.NextRules(t.Context(), scope)
 		if err != nil || rules < 2 {
 			t.Fatalf("the next rules of %s are %d, %v", scope, rules, err)

@@ -161,6 +161,12 @@ func isGolden(t *testing.T, what, file, got string) {
 			t.Fatal(err)
 		}
 	}
+	isRecorded(t, what, file, got)
+}
+
+// isRecorded holds a text against a file.
+func isRecorded(t *testing.T, what, file, got string) {
+	t.Helper()
 	want, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

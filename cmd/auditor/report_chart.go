@@ -183,13 +183,13 @@ func (c *chart) plot(slots []slot, step, lateness int64, across func(int64) floa
 		c.Limit, c.LimitLabel = coordinate(plotTop+up(limit)), "all of it"
 	}
 	to := slots[len(slots)-1].to
-	whole := clockOf(slots[0].from, to, step)
+	clock := clockOf(slots[0].from, to, step)
 	for i := range slots {
 		s := &slots[i]
 		if s.arrivals == 0 {
 			continue // a band says so
 		}
-		text := time.Unix(s.from, 0).UTC().Format(whole) + " UTC: "
+		text := time.Unix(s.from, 0).UTC().Format(clock) + " UTC: "
 		for _, l := range lines {
 			v, figure := l.value(s), unknown
 			if !math.IsNaN(v) && !math.IsInf(v, 0) {

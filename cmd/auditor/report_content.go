@@ -11,7 +11,6 @@ import (
 
 	"github.com/targetside/auditor/aggregate"
 	"github.com/targetside/auditor/aggregate/budget"
-	"github.com/targetside/auditor/keys"
 )
 
 // renderOptions says how a report is printed for people.
@@ -139,20 +138,12 @@ func bounds(m *aggregate.Measure) string {
 func coverage(m *aggregate.Measure) string {
 	s := fmt.Sprintf("Coverage %s: verified %s, claimed %s; unattributable %s", show(m.Coverage, percent),
 		of(m.Verified, m.Arrivals, percent), of(m.Claimed, m.Arrivals, percent), of(m.Unattributable.Total, m.Arrivals, percent))
-	if reasons := unattributable(m); len(reasons) > 0 {
-		s += " (" + reasonList(reasons) + ")"
+	reasons := map[string]uint64{}
+	m.Unattributable.Each(func(reason string, n uint64) { reasons[reason] = n })
+	if list := reasonList(reasons); list != "" {
+		s += " (" + list + ")"
 	}
 	return s + ". Read share " + show(m.ReadShare, percent) + "."
-}
-
-func unattributable(m *aggregate.Measure) map[string]uint64 {
-	out := map[string]uint64{}
-	for i, n := range m.Unattributable.Reasons {
-		if n > 0 {
-			out[keys.Reason(i).String()] = n
-		}
-	}
-	return out
 }
 
 // reasonList prints tallies by reason, the largest first. Reasons are this
@@ -243,11 +234,16 @@ func period(r *aggregate.Report) string {
 	if !ok {
 		return "no arrivals"
 	}
-	end := time.Unix(to, 0).UTC().Format("15:04:05")
+	return between(from, to)
+}
+
+// between is a stretch of time in words.
+func between(from, to int64) string {
+	end := "15:04:05"
 	if from/86400 != (to-1)/86400 {
-		end = time.Unix(to, 0).UTC().Format("2006-01-02 15:04:05")
+		end = "2006-01-02 15:04:05"
 	}
-	return fmt.Sprintf("%s to %s UTC (%s)", time.Unix(from, 0).UTC().Format("2006-01-02 15:04:05"), end, length(to-from))
+	return fmt.Sprintf("%s to %s UTC (%s)", time.Unix(from, 0).UTC().Format("2006-01-02 15:04:05"), time.Unix(to, 0).UTC().Format(end), length(to-from))
 }
 
 func rangeOf(r *aggregate.Report) (from, to int64, ok bool) {
@@ -465,9 +461,11 @@ func responses(m *aggregate.Measure) section {
 		good = "≤ " + good
 	}
 	t.add("goodput", good+"/s", "", "successes with a reader")
-	s := section{title: "Responses", table: t}
-	s.notes = append(s.notes, fmt.Sprintf("Visibility %s: the share of records able to show that a caller left.", show(r.Visibility, percent)))
-	return s
+	return section{title: "Responses", table: t, notes: []string{visibilityNote(r)}}
+}
+
+func visibilityNote(r *aggregate.Responses) string {
+	return fmt.Sprintf("Visibility %s: the share of records able to show that a caller left.", show(r.Visibility, percent))
 }
 
 // dead is the number of answers that nobody was there to read. A report has it

@@ -179,15 +179,6 @@ func loadText(w *aggregate.Window) string {
 	return show(w.LoadFactor, factor)
 }
 
-// between is a stretch of time in words.
-func between(from, to int64) string {
-	end := "15:04:05"
-	if from/86400 != to/86400 {
-		end = "2006-01-02 15:04:05"
-	}
-	return time.Unix(from, 0).UTC().Format("2006-01-02 15:04:05") + " to " + time.Unix(to, 0).UTC().Format(end) + " UTC (" + length(to-from) + ")"
-}
-
 // busiest is the window with the most arrivals a second.
 func busiest(r *aggregate.Report) (most *aggregate.Window) {
 	var rate float64
@@ -241,7 +232,7 @@ func alarms(r *aggregate.Report, o renderOptions) section {
 		s.notes = append(s.notes, "Not shown: "+whole(uint64(n))+" more budgets.")
 	}
 	s.table = t
-	if over := windowsOver(r, 1); len(r.Dependencies) == 1 && over.n > 0 {
+	if over := windowsSpent(r); len(r.Dependencies) == 1 && over.n > 0 {
 		s.lines = append(s.lines, fmt.Sprintf("All of the budget was spent in %s of %s windows, the first from %s and the last until %s.", whole(uint64(over.n)), whole(uint64(len(r.Windows))),
 			time.Unix(over.from, 0).UTC().Format("15:04:05"), time.Unix(over.to, 0).UTC().Format("15:04:05")))
 	}
@@ -259,12 +250,12 @@ type stretch struct {
 	from, to int64
 }
 
-// windowsOver finds the windows in which at least so much of the budget was spent.
-func windowsOver(r *aggregate.Report, share float64) (out stretch) {
+// windowsSpent finds the windows in which all of the budget was spent.
+func windowsSpent(r *aggregate.Report) (out stretch) {
 	for i := range r.Windows {
 		w := &r.Windows[i]
 		from, to, ok := spanOf(w)
-		if v, some := w.Budget.PeakConsumed.Value(); !ok || !some || v < share {
+		if v, some := w.Budget.PeakConsumed.Value(); !ok || !some || v < 1 {
 			continue
 		}
 		if out.n == 0 {

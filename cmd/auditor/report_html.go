@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
-	"fmt"
 	"html/template"
 	"io"
 	"strconv"
@@ -143,9 +142,8 @@ func tiles(r *aggregate.Report) []tile {
 
 // chartNotes say how all charts are read.
 func chartNotes(r *aggregate.Report, o renderOptions) []string {
-	_, step := slotsOf(r, mostColumns)
 	from, to, _ := rangeOf(r)
-	out := []string{"A step is " + length(step) + ". Arrivals stand where they started, budgets where their records were written. The table of the timeline below has figures, and so has each step under the pointer."}
+	out := []string{"A step is " + length(stepFor(from, to, mostColumns)) + ". Arrivals stand where they started, budgets where their records were written. The table of the timeline below has figures, and so has each step under the pointer."}
 	if l := lateness(o); l > 0 {
 		which := "The last " + length(l) + " of the log is"
 		if to-from <= l {
@@ -186,7 +184,7 @@ func coverageStatement(r *aggregate.Report) section {
 	if b := bounds(m); b != "" {
 		s.notes = append(s.notes, b)
 	}
-	s.notes = append(s.notes, fmt.Sprintf("Visibility %s: the share of records able to show that a caller left.", show(m.Responses.Visibility, percent)))
+	s.notes = append(s.notes, visibilityNote(&m.Responses))
 	return s
 }
 

@@ -3,6 +3,7 @@ package grafana_test
 import (
 	"maps"
 	"slices"
+	"strings"
 )
 
 // clickhouseKind is the plugin that ClickHouse and Grafana Labs keep; from its version 4
@@ -66,12 +67,17 @@ func partColumns() map[string]column {
 
 var finalWords = []object{value("0", "final", "green"), value("1", "provisional", "orange")}
 
-func chosen(name, label, query, text, value string, options ...[2]string) object {
-	list := []object{}
+// chosen is a variable with these values, each behind its text; one of them is chosen.
+func chosen(name, label, value string, options ...[2]string) object {
+	list, current, query := []object{}, object{}, []string{}
 	for _, o := range options {
-		list = append(list, object{"text": o[0], "value": o[1], "selected": o[1] == value})
+		option := object{"text": o[0], "value": o[1], "selected": o[1] == value}
+		if o[1] == value {
+			current = option
+		}
+		list, query = append(list, option), append(query, o[0]+" : "+o[1])
 	}
-	return object{"name": name, "label": label, "type": "custom", "query": query, "current": object{"selected": true, "text": text, "value": value}, "options": list, "hide": 0, "includeAll": false, "multi": false}
+	return object{"name": name, "label": label, "type": "custom", "query": strings.Join(query, ", "), "current": current, "options": list, "hide": 0, "includeAll": false, "multi": false}
 }
 
 func typed(name, label, about string) object {
@@ -87,7 +93,7 @@ var ledger = board{
 	about: "What is stored in ClickHouse, of all instances: counts by route, originator and peer, and the questions that came again, one by one.",
 	variables: []object{
 		typed("dependency", "dependency", "The name of the dependency. Links from the other dashboards bring it along."),
-		chosen("resolution", "step", "1 s : tick, 10 s : ten_seconds, 1 min : minute, 1 h : hour", "1 min", "minute",
+		chosen("resolution", "step", "minute",
 			[2]string{"1 s", "tick"}, [2]string{"10 s", "ten_seconds"}, [2]string{"1 min", "minute"}, [2]string{"1 h", "hour"}),
 		{
 			"name": "route", "label": "route", "type": "query", "datasource": clickhouse(), "definition": routesQuery,

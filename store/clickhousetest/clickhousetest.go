@@ -84,10 +84,7 @@ func Start(t testing.TB) *Server {
 	t.Helper()
 	e, err := take()
 	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("there is no ClickHouse engine: %v", err)
-		}
-		t.Skipf("skipped, since there is no ClickHouse engine: %v", err)
+		missing(t, "ClickHouse engine", err)
 	}
 	s := &Server{engine: e, Database: fmt.Sprintf("test_%d", databases.Add(1))}
 	s.run(t, "default", "CREATE DATABASE "+s.Database)
@@ -102,6 +99,15 @@ func Start(t testing.TB) *Server {
 		}
 	})
 	return s
+}
+
+// missing skips a test for want of something, or fails it where CI is set.
+func missing(t testing.TB, what string, err error) {
+	t.Helper()
+	if os.Getenv("CI") != "" {
+		t.Fatalf("there is no %s: %v", what, err)
+	}
+	t.Skipf("skipped, since there is no %s: %v", what, err)
 }
 
 // take returns the engine, opened if no server uses it. What was wrong once is wrong

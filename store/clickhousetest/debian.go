@@ -51,12 +51,9 @@ const (
 // had the test is skipped, unless CI is set in the environment: then it fails.
 func StartDebian(t testing.TB) *Debian {
 	t.Helper()
-	root, err := debianRoot()
+	root, err := cached("clickhouse-server", "root", fetchDebian)
 	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("there is no Debian ClickHouse server: %v", err)
-		}
-		t.Skipf("skipped, since there is no Debian ClickHouse server: %v", err)
+		missing(t, "Debian ClickHouse server", err)
 	}
 	d, err := startDebian(root, t.TempDir())
 	if err != nil {
@@ -226,42 +223,9 @@ func selfSigned() (certificate, key []byte, err error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: bytes}), nil
 }
 
-// debianRoot returns the folder that the server is unpacked in, fetched once for all
-// packages into the folder .cache of the module.
-func debianRoot() (string, error) {
-	module, err := moduleRoot()
-	if err != nil {
-		return "", err
-	}
-	dir := filepath.Join(module, ".cache", "clickhouse-server")
-	root := filepath.Join(dir, "root")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
-	}
-	unlock, err := lock(filepath.Join(dir, "lock"))
-	if err != nil {
-		return "", err
-	}
-	defer unlock()
-	if _, err := os.Stat(root); err == nil {
-		return root, nil
-	}
-	temp, err := os.MkdirTemp(dir, "fetch-")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(temp)
-	if err := fetchDebian(temp); err != nil {
-		return "", err
-	}
-	return root, os.Rename(filepath.Join(temp, "root"), root)
-}
-
 // fetchDebian lets apt-get bring the packages of the server and all that it needs and
 // this machine lacks, and unpacks them into the folder root.
-func fetchDebian(temp string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), fetchTime)
-	defer cancel()
+func fetchDebian(ctx context.Context, temp string) error {
 	run := func(name string, args ...string) (string, error) {
 		c := exec.CommandContext(ctx, name, args...)
 		c.Dir, c.Env = temp, append(os.Environ(), "LC_ALL=C")

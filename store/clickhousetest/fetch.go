@@ -21,21 +21,23 @@ const (
 	enginePackage   = "@chdb/lib-linux-x64-gnu"
 	engineVersion   = "26.7.3-stable.1"
 	engineIntegrity = "XP97mMqnc5tZpKQywR8N7cLTsHNiTmHr30pC5mzo3jWmukjKn2IBa60c2B/gWUNcuFjOMjWoorQICCqBVj5wpw=="
-	engineFile      = "package/libchdb.so"
+	libraryName     = "libchdb.so"
+	engineFile      = "package/" + libraryName
 )
 
 // fetchTime bounds a download of 178 MB.
 const fetchTime = 8 * time.Minute
 
-// library returns the path of the engine's library, fetched once for all packages
-// into the folder .cache of the module.
-func library() (string, error) {
+// cached returns the path of something under a folder of .cache in the module. It is
+// fetched once for all packages: fetch leaves it, by its name, in the folder that it is
+// given.
+func cached(folder, name string, fetch func(ctx context.Context, temp string) error) (string, error) {
 	root, err := moduleRoot()
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(root, ".cache", "clickhouse", engineVersion)
-	path := filepath.Join(dir, "libchdb.so")
+	dir := filepath.Join(root, ".cache", folder)
+	path := filepath.Join(dir, name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
@@ -48,18 +50,27 @@ func library() (string, error) {
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
-	return path, fetch(dir, path)
-}
-
-// fetch lets npm bring the package's archive, checks it and takes the library out.
-func fetch(dir, path string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), fetchTime)
-	defer cancel()
 	temp, err := os.MkdirTemp(dir, "fetch-")
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer os.RemoveAll(temp)
+	ctx, cancel := context.WithTimeout(context.Background(), fetchTime)
+	defer cancel()
+	if err := fetch(ctx, temp); err != nil {
+		return "", err
+	}
+	return path, os.Rename(filepath.Join(temp, name), path)
+}
+
+// library returns the path of the engine's library.
+func library() (string, error) {
+	return cached(filepath.Join("clickhouse", engineVersion), libraryName, fetchLibrary)
+}
+
+// fetchLibrary lets npm bring the package's archive, checks it and takes the library
+// out.
+func fetchLibrary(ctx context.Context, temp string) error {
 	npm := exec.CommandContext(ctx, "npm", "pack", "--silent", enginePackage+"@"+engineVersion)
 	npm.Dir = temp
 	if out, err := npm.CombinedOutput(); err != nil {
@@ -84,11 +95,10 @@ func fetch(dir, path string) error {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	whole := filepath.Join(temp, "library")
-	if err := unpack(f, whole); err != nil {
+	if err := unpack(f, filepath.Join(temp, libraryName)); err != nil {
 		return fmt.Errorf("%s: %w", filepath.Base(archives[0]), err)
 	}
-	return os.Rename(whole, path)
+	return nil
 }
 
 // unpack writes the library in a package's archive to a file.
