@@ -20,6 +20,7 @@ import (
 type atRest struct {
 	Closed int64               `json:"closed"` // ticks before are closed
 	Rules  uint32              `json:"rules"`
+	Config string              `json:"cfg"` // Config.Reading of who left it
 	Parts  map[string]readUpTo `json:"parts"`
 
 	unknown bool // what it says
@@ -27,10 +28,11 @@ type atRest struct {
 
 // readUpTo is what the note says of a partition.
 type readUpTo struct {
-	Next   int64     `json:"next"`   // records before it are counted
-	Closed int64     `json:"closed"` // ticks before are stored with what is on time of these
-	Rules  uint32    `json:"rules"`
-	Away   []absence `json:"away,omitempty"` // but for those that are late by these
+	Next     int64     `json:"next"`           // records before it are counted
+	Closed   int64     `json:"closed"`         // ticks before are stored with what is on time of these
+	Lateness int64     `json:"late,omitempty"` // by which the last of these were closed
+	Old      []settled `json:"old,omitempty"`  // and by which others earlier ones
+	Away     []absence `json:"away,omitempty"` // but for those that are late by these
 }
 
 // forgotten is after how many ticks nothing is said any more of a partition that is not
@@ -47,7 +49,7 @@ func (s *scope) note(closed int64) (text []byte, of map[*livePart]int64) {
 		return nil, nil
 	}
 	s.final = max(s.final, closed)
-	x := atRest{s.final, s.rules, maps.Clone(s.before.Parts), false}
+	x := atRest{s.final, s.rules, s.live.cfg.Reading, maps.Clone(s.before.Parts), false}
 	maps.DeleteFunc(x.Parts, func(_ string, p readUpTo) bool { return p.Closed < s.final-forgotten })
 	of = map[*livePart]int64{}
 	for name, p := range s.parts { // what was read of those that have left is in the ledger, too
@@ -67,7 +69,7 @@ func (s *scope) note(closed int64) (text []byte, of map[*livePart]int64) {
 
 // readUpTo is what there is to say of a partition once ticks before closed are stored.
 func (s *scope) readUpTo(p *livePart, closed int64) readUpTo {
-	r := readUpTo{max(p.through(), p.counted), max(closed, p.final), s.rules, p.away}
+	r := readUpTo{max(p.through(), p.counted), max(closed, p.final), int64(s.live.cfg.Lateness), p.old, p.away}
 	if n := p.through(); n < p.counted && p.final < closed { // not all is read again of what was
 		r.Away = append(slices.Clone(p.away), absence{From: n, First: max(0, p.final), Tick: closed})
 	}
@@ -153,32 +155,24 @@ func (p *livePart) anew(from int64) {
 // missed settles, when the first records of a partition come, which ticks were closed
 // without it. The scope is locked.
 func (s *scope) missed(p *livePart) {
-	x := s.before
 	p.unsettled = false
-	if s.emitFrom == noTick && s.closing == noTick {
-		return // all is read by new rules, from the beginning
-	}
-	closed := x.Closed
-	if s.rules == x.Rules { // these rows stand, whoever comes again or does not
-		s.emitFrom, s.stored = max(s.emitFrom, closed), max(s.stored, closed)
-	} else { // what follows is made anew
-		closed = min(closed, s.emitFrom)
+	if s.emitFrom == noTick { // all is read by new rules, from the beginning
+		if s.closing != noTick {
+			p.absent(s.closing, noTick, 0)
+		}
+		return
 	}
 	with, known := p.final, p.final != noTick // or another instance has counted on
-	switch part, noted := x.Parts[p.Name]; {
+	switch part, noted := s.before.Parts[p.Name]; {
 	case noted && part.Closed >= p.final:
-		with, p.counted, p.away = part.Closed, part.Next, slices.Concat(p.away, part.Away)
-		if s.rules != part.Rules {
-			with = min(with, s.emitFrom)
-			p.anew(s.emitFrom)
-		}
+		with, p.counted = part.Closed, part.Next
+		p.history = history{union(p.old, part.Old), union(p.away, part.Away)}
+		p.heed(settled{part.Closed, part.Lateness}, s.live.cfg.Lateness)
 	case known && !noted:
 		return // who stored it did not say
 	}
-	p.final, p.recorded, s.final = with, with, max(s.final, closed)
-	if closed = max(closed, s.closing); closed > noTick {
-		p.absent(closed, with, p.counted)
-	}
+	p.final, p.recorded, s.final = with, with, max(s.final, s.before.Closed)
+	p.absent(max(s.before.Closed, s.closing), with, p.counted)
 }
 
 // back settles that a partition comes back to a scope which closed ticks meanwhile.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/targetside/auditor/ingest"
+	"github.com/targetside/auditor/store"
 )
 
 // Partitions that are not read for a while, as when a source has failed, lose nothing:
@@ -101,6 +102,91 @@ func absences(t *testing.T, seed uint64) {
 	f.store.newest()
 	if got := f.store.totals(t, end); got.Arrivals != want.Arrivals || got.Success != want.Success || got.Answers != want.Answers || got.BusySeconds != want.BusySeconds {
 		t.Errorf("schedule %d: rows have %d arrivals in %v s, want %d in %v", seed, got.Arrivals, got.BusySeconds, want.Arrivals, want.BusySeconds)
+	}
+}
+
+// A partition that is away, a process that ends and is started anew with another
+// configuration, in any order: every arrival is counted once.
+func TestPartitionsThatWereAwayWhileTheConfigurationChanged(t *testing.T) {
+	for seed := range uint64(*schedules) {
+		other := []time.Duration{15 * time.Second, 25 * time.Second, 11 * time.Second}[seed%3]
+		t.Run(fmt.Sprint("schedule=", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { changedAway(t, seed, other) })
+		})
+	}
+}
+
+func changedAway(t *testing.T, seed uint64, other time.Duration) {
+	r := rand.New(rand.NewPCG(seed, 67))
+	lines := slices.CompactFunc(storm(30+r.IntN(60)), func(a, b logged) bool { return a.text == b.text })
+	logs, end := deal(r, lines, 2+r.IntN(2))
+	block := []int64{1, 4, 16}[r.IntN(3)]
+	quiet := &fleet{t: t, logs: logs, committed: make([]ingest.Position, len(logs)), store: newRowStore()}
+	quiet.cfg = variant(t, 1, 15*time.Second)
+	quiet.cfg.offsetBlock, quiet.cfg.Writer = block, quiet.store
+	quiet.start()
+	time.Sleep(3 * time.Second)
+	for i := range logs {
+		quiet.feed(i, len(logs[i].lines))
+	}
+	time.Sleep(5 * time.Second)
+	quiet.kill()
+	want := quiet.store.totals(t, end).Arrivals
+
+	luck := rand.New(rand.NewPCG(seed, 68))
+	sh := &shelf{t: t, rows: store.NewMemory(), by: map[uint32]string{}, fail: func() (bool, bool) { return luck.IntN(6) == 0, luck.IntN(6) == 0 }}
+	variants := [2]LiveConfig{variant(t, 1, 15*time.Second), variant(t, 2, other)}
+	for i := range variants {
+		variants[i].offsetBlock, variants[i].Parallel = block, 1+r.IntN(3)
+		variants[i].Writer = writer{sh, variants[i].Reading}
+	}
+	f := &fleet{t: t, logs: logs, committed: make([]ingest.Position, len(logs)), cfg: variants[0], absent: map[int]bool{}}
+	f.start()
+	for known := false; !known && !f.done(); { // before a first position all is read from the beginning
+		for i := range logs {
+			f.feed(i, 10)
+		}
+		time.Sleep(2 * time.Second)
+		f.commit()
+		known = !slices.ContainsFunc(f.committed, func(p ingest.Position) bool { return p.Metadata == "" })
+	}
+	now := 0
+	for changes := 0; !f.done(); {
+		i := r.IntN(len(logs))
+		switch r.IntN(14) {
+		case 0:
+			if changes < 6 {
+				changes++
+				f.kill()
+				if r.IntN(2) == 0 {
+					now = 1 - now
+					f.cfg = variants[now]
+				}
+				f.start()
+			}
+		case 1, 2:
+			f.comeOrGo(i, r.IntN(2) == 0)
+		case 3, 4:
+			f.commit()
+		case 5, 6, 7:
+			time.Sleep(time.Duration(r.IntN(8000)) * time.Millisecond)
+		default:
+			if f.sessions[i] != nil {
+				f.feed(i, r.IntN(40))
+			}
+		}
+	}
+	sh.mu.Lock()
+	sh.fail = func() (bool, bool) { return false, false }
+	sh.mu.Unlock()
+	for range 2 {
+		time.Sleep(30 * time.Second)
+		f.commit()
+	}
+	time.Sleep(30 * time.Second)
+	f.kill()
+	if got := arrivalsOf(sh.stored(noon.Unix()-3600, end)); got != want {
+		t.Errorf("schedule %d: rows have %d arrivals, want %d", seed, got, want)
 	}
 }
 

@@ -32,24 +32,30 @@ func (s *scope) assign(p ingest.Partition, at ingest.Position, was left, known b
 		return part, part.next, true
 	}
 	part = &livePart{Partition: p, assigned: true, next: at.Offset, mark: was.Mark, trail: newTrail(), left: at, base: markAt{at.Offset, was.Mark, was.table}, table: was.table, todo: was.Raised, done: was.Done, history: history{was.Old, was.Away}, final: noTick, recorded: noTick}
+	part.unsettled = s.past == nil && s.noted() && s.before.Rules != 0
+	config, rules := was.Config, was.Rules
 	if known && !was.Cold {
 		part.final, part.recorded = was.EmitFrom, was.EmitFrom
-		if was.Config != s.live.cfg.Reading {
+		part.heed(settled{was.EmitFrom, was.Lateness}, s.live.cfg.Lateness)
+		if part.unsettled {
+			s.advanceTo(s.before.Closed) // these rows stand, whoever comes again or does not
+			if s.before.Rules >= rules { // it was away when others went on
+				config, rules = s.before.Config, s.before.Rules
+			}
+		}
+		if config != s.live.cfg.Reading {
 			s.renew(s.rules)
-			part.heed(settled{was.EmitFrom, was.Lateness}, s.live.cfg.Lateness)
 		}
 	}
-	part.unsettled = s.past == nil && s.noted() && s.before.Rules != 0
 	s.recall(part, &was)
 	if !s.anew {
-		s.rules = max(s.rules, was.Rules)
-	} else if was.Rules >= s.rules {
-		s.renew(was.Rules)
+		s.rules = max(s.rules, rules)
+	} else if rules >= s.rules {
+		s.renew(rules)
 	}
 	if known && !was.Cold {
 		s.warm = max(s.warm, was.Warm)
-		s.emitFrom = max(s.emitFrom, was.EmitFrom)
-		s.stored = max(s.stored, was.EmitFrom)
+		s.advanceTo(was.EmitFrom)
 	} else {
 		s.cold = true
 	}
@@ -66,6 +72,11 @@ func (s *scope) reads(p ingest.Partition) (source int, yes bool) {
 		return 0, false
 	}
 	return part.Source, part.assigned && part.Source != p.Source
+}
+
+// advanceTo notes that rows of ticks before one were stored by an earlier run.
+func (s *scope) advanceTo(tick int64) {
+	s.emitFrom, s.stored = max(s.emitFrom, tick), max(s.stored, tick)
 }
 
 func (s *scope) unassign(p *livePart) {

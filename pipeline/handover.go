@@ -98,9 +98,13 @@ func (s *scope) resume() error {
 	return s.storeErr
 }
 
-// renew makes the scope take new rules, above those that were in force.
+// renew makes the scope take new rules, above those that were in force. They do away
+// with what these stored of the ticks to come, late arrivals too.
 func (s *scope) renew(above uint32) {
 	s.anew, s.above, s.rules = true, max(s.above, above), 0
+	for _, b := range s.late {
+		b.stored = 0
+	}
 }
 
 // begun says whether rows may be stored by the rules in force. New ones have to be in
@@ -113,11 +117,15 @@ func (s *scope) begun(ctx context.Context) (bool, error) {
 	}
 	rules, from, kept := s.rules, s.stored, s.kept()
 	ok := !s.anew || s.since == rules
+	var note []byte // says of partitions that are not here by which rules the others are read
+	if !ok && kept {
+		note, _ = s.note(from)
+	}
 	s.mu.Unlock()
 	if ok || !kept {
 		return ok, nil
 	}
-	if err := s.live.cfg.Writer.Write(ctx, &Written{Scope: s.name, Rules: rules, Closed: from}); err != nil {
+	if err := s.live.cfg.Writer.Write(ctx, &Written{Scope: s.name, Rules: rules, Closed: from, Note: note}); err != nil {
 		return false, err
 	}
 	s.mu.Lock()

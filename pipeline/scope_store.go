@@ -75,7 +75,7 @@ func (s *scope) done(w *Written) {
 		}
 	}
 	for k, b := range s.late {
-		if n, ok := late[k.name()]; ok {
+		if n, ok := late[k.name()]; ok && w.Rules == s.rules {
 			b.stored = n
 		}
 	}

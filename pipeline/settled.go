@@ -32,10 +32,15 @@ func (h *history) none() bool { return len(h.old) == 0 && len(h.away) == 0 }
 
 // heed notes that ticks were closed by another lateness than the present one.
 func (p *livePart) heed(x settled, now time.Duration) {
-	if x.Lateness == int64(now) {
+	if x.Lateness == int64(now) || slices.Contains(p.old, x) {
 		return
 	}
-	p.old = append(slices.Clone(p.old), x)
+	p.old = slices.Clone(p.old)
+	if n := len(p.old); n > 0 && p.old[n-1].Lateness == x.Lateness {
+		p.old[n-1].Tick = max(p.old[n-1].Tick, x.Tick)
+		return
+	}
+	p.old = append(p.old, x)
 	p.old = p.old[max(0, len(p.old)-maxSettled):]
 }
 
