@@ -3,7 +3,6 @@ package pipeline
 import (
 	"context"
 	"encoding/json"
-	"maps"
 	"slices"
 	"time"
 )
@@ -23,6 +22,7 @@ type atRest struct {
 	Config string              `json:"cfg"` // Config.Reading of who left it
 	Parts  map[string]readUpTo `json:"parts"`
 
+	kept    bool // it is stored with the rows
 	unknown bool // what it says
 }
 
@@ -39,8 +39,8 @@ type readUpTo struct {
 // read: a day.
 const forgotten = 24 * 3600
 
-// noted says whether the scope has a note.
-func (s *scope) noted() bool { return s.before != nil && !s.before.unknown }
+// noted says whether the scope keeps a note.
+func (s *scope) noted() bool { return s.before != nil && s.before.kept && !s.before.unknown }
 
 // note is what is kept with a write that closes ticks up to closed, and up to where it
 // says so of which partition.
@@ -48,23 +48,33 @@ func (s *scope) note(closed int64) (text []byte, of map[*livePart]int64) {
 	if closed == noTick || !s.noted() {
 		return nil, nil
 	}
+	x, of := s.atRest(closed)
+	text, _ = json.Marshal(x) // of numbers and names
+	return text, of
+}
+
+// atRest is what there is to say once ticks before closed are stored, and up to where
+// it says so of which partition.
+func (s *scope) atRest(closed int64) (x *atRest, of map[*livePart]int64) {
 	s.final = max(s.final, closed)
-	x := atRest{s.final, s.rules, s.live.cfg.Reading, maps.Clone(s.before.Parts), false}
-	maps.DeleteFunc(x.Parts, func(_ string, p readUpTo) bool { return p.Closed < s.final-forgotten })
+	x = &atRest{Closed: s.final, Rules: max(s.rules, s.above), Config: s.live.cfg.Reading, Parts: map[string]readUpTo{}}
+	if s.before != nil {
+		x.kept, x.unknown = s.before.kept, s.before.unknown
+		for name, p := range s.before.Parts {
+			if p.Closed >= s.final-forgotten {
+				x.Parts[name] = p
+			}
+		}
+	}
 	of = map[*livePart]int64{}
 	for name, p := range s.parts { // what was read of those that have left is in the ledger, too
 		if p.unsettled {
 			continue // nothing was, since it came
 		}
 		r := s.readUpTo(p, closed)
-		if x.Parts == nil {
-			x.Parts = map[string]readUpTo{}
-		}
-		x.Parts[name] = r
-		of[p] = r.Closed
+		x.Parts[name], of[p] = r, r.Closed
 	}
-	text, _ = json.Marshal(&x) // of numbers and names
-	return text, of
+	return x, of
 }
 
 // readUpTo is what there is to say of a partition once ticks before closed are stored.
@@ -92,14 +102,14 @@ const noteWithin = 5 * time.Second
 func (l *Live) recollect(ctx context.Context, scope string) *atRest {
 	ctx, cancel := context.WithTimeout(ctx, noteWithin)
 	defer cancel()
-	x := new(atRest)
+	x := &atRest{kept: true}
 	text, err := l.cfg.Writer.Note(ctx, scope)
 	if err == nil && text != nil {
 		err = json.Unmarshal(text, x)
 	}
 	if err != nil {
 		l.cfg.Log.Warn("the store does not say up to where the partitions were counted: what one has of a time for which it was not read before the process ended is missed", "scope", scope, "error", err)
-		return &atRest{unknown: true}
+		return &atRest{kept: true, unknown: true}
 	}
 	return x
 }
@@ -143,15 +153,6 @@ func (p *livePart) miss(x absence) {
 	}
 }
 
-// anew says that ticks from one on are made anew, of all that the partition has.
-func (p *livePart) anew(from int64) {
-	p.away = slices.Clone(p.away)
-	for i := range p.away {
-		p.away[i].Tick = min(p.away[i].Tick, from)
-	}
-	p.away = slices.DeleteFunc(p.away, func(x absence) bool { return x.Tick <= x.First })
-}
-
 // missed settles, when the first records of a partition come, which ticks were closed
 // without it. The scope is locked.
 func (s *scope) missed(p *livePart) {
@@ -168,7 +169,7 @@ func (s *scope) missed(p *livePart) {
 		with, p.counted = part.Closed, part.Next
 		p.history = history{union(p.old, part.Old), union(p.away, part.Away)}
 		p.heed(settled{part.Closed, part.Lateness}, s.live.cfg.Lateness)
-	case known && !noted:
+	case known && !noted && s.past == nil:
 		return // who stored it did not say
 	}
 	p.final, p.recorded, s.final = with, with, max(s.final, s.before.Closed)

@@ -164,6 +164,10 @@ func changedAway(t *testing.T, seed uint64, other time.Duration) {
 				}
 				f.start()
 			}
+		case 8:
+			if err := f.handover(variants[1-now], r.IntN(2) == 0); err == nil {
+				now = 1 - now
+			}
 		case 1, 2:
 			f.comeOrGo(i, r.IntN(2) == 0)
 		case 3, 4:

@@ -32,7 +32,7 @@ func (s *scope) assign(p ingest.Partition, at ingest.Position, was left, known b
 		return part, part.next, true
 	}
 	part = &livePart{Partition: p, assigned: true, next: at.Offset, mark: was.Mark, trail: newTrail(), left: at, base: markAt{at.Offset, was.Mark, was.table}, table: was.table, todo: was.Raised, done: was.Done, history: history{was.Old, was.Away}, final: noTick, recorded: noTick}
-	part.unsettled = s.past == nil && s.noted() && s.before.Rules != 0
+	part.unsettled = s.before != nil && s.before.Rules != 0
 	config, rules := was.Config, was.Rules
 	if known && !was.Cold {
 		part.final, part.recorded = was.EmitFrom, was.EmitFrom

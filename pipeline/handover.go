@@ -77,9 +77,6 @@ func (s *scope) pause() {
 	s.sending.Lock()
 	s.mu.Lock()
 	s.paused = true
-	for _, p := range s.parts {
-		p.reading = p.assigned
-	}
 	s.changed.Broadcast()
 	s.mu.Unlock()
 	passed.Add(len(s.shards))
@@ -203,16 +200,12 @@ type pastScope struct {
 	rules  uint32
 	stored int64 // rows of ticks before are stored
 	warm   int64
-	// lateness closed these ticks.
-	lateness int64
-	parts    map[string]pastPart
+	atRest *atRest // nil: nothing is stored
+	parts  map[string]pastPart
 }
 
 type pastPart struct {
-	next    int64 // what is not read
-	counted int64 // what is in no row of these ticks
-	final   int64 // ticks before are stored with what is on time of it
-	history
+	told     int64 // records below it are in the counts of this process
 	source   string
 	expected bool // it is to be read by the next configuration, too
 }
@@ -247,20 +240,15 @@ func (next *Live) inherit(l *Live, scopes []*scope) {
 	}
 	for _, s := range scopes {
 		s.mu.Lock()
-		was := &pastScope{rules: max(s.rules, s.above), stored: s.stored, warm: s.warm, lateness: int64(l.cfg.Lateness), parts: map[string]pastPart{}}
+		was := &pastScope{rules: max(s.rules, s.above), stored: s.stored, warm: s.warm, parts: map[string]pastPart{}}
+		if s.stored != noTick {
+			was.atRest, _ = s.atRest(s.stored)
+		}
 		for name, p := range s.parts {
-			if p.unsettled {
-				s.missed(p)
-			}
-			r := s.readUpTo(p, s.stored)
-			x := pastPart{next: max(p.next, p.told), counted: r.Next, final: s.stored, history: history{p.old, r.Away}, source: l.cfg.Sources[p.Source].Name}
-			if !p.reading { // what came to it since it stopped is in no row
-				x.away = append(slices.Clone(x.away), absence{From: x.counted, Tick: s.stored})
-			}
-			was.parts[name] = x
+			was.parts[name] = pastPart{told: max(p.next, p.told), source: l.cfg.Sources[p.Source].Name}
 		}
 		if s.past != nil {
-			for name, x := range s.past.parts { // nor of these
+			for name, x := range s.past.parts {
 				if s.parts[name] == nil {
 					was.parts[name] = x
 				}
@@ -360,6 +348,9 @@ func (s *scope) inherit(was *pastScope) {
 	defer s.mu.Unlock()
 	s.renew(was.rules)
 	s.emitFrom, s.stored, s.warm = was.stored, was.stored, was.warm
+	if was.atRest != nil { // newer than what the store has said
+		s.before = was.atRest
+	}
 	s.past, s.expected = was, map[string]bool{}
 	s.expectedUntil = s.live.cfg.Clock().Add(expectFor)
 	for name, p := range was.parts {
@@ -374,28 +365,11 @@ func (s *scope) inherit(was *pastScope) {
 // it would be late.
 const expectFor = 30 * time.Second
 
-// recall tells a partition what was read of it by another configuration of this
-// process, unless another instance has counted on since. was is where it was left.
+// recall tells a partition what of it is in the counts of this process, unless another
+// instance has counted on since. was is where it was left.
 func (s *scope) recall(p *livePart, was *left) {
-	if s.past == nil || was.EmitFrom > s.past.stored {
-		return
-	}
-	x, read := s.past.parts[p.Name]
-	p.told = x.next
-	// Reading may begin before where x has been forgetting.
-	p.history = history{union(was.Old, x.old), union(was.Away, x.away)}
-	p.counted, p.recorded = x.counted, s.past.stored
-	p.anew(s.past.stored)
-	switch {
-	case s.past.stored == noTick:
-	case !read:
-		p.old = append(p.old, settled{s.past.stored, 0})
-	case x.final < s.past.stored:
-		p.final = x.final
-		p.old = append(slices.Clone(p.old), settled{x.final, s.past.lateness}, settled{s.past.stored, 0})
-	default:
-		p.final = s.past.stored
-		p.heed(settled{s.past.stored, s.past.lateness}, s.live.cfg.Lateness)
+	if s.past != nil && was.EmitFrom <= s.past.stored {
+		p.told = s.past.parts[p.Name].told
 	}
 }
 

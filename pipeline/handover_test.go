@@ -121,6 +121,9 @@ func (f *fleet) handover(cfg LiveConfig, keep bool) error {
 	defer cancel()
 	err := f.live.Handover(ctx, next)
 	for i, s := range f.sessions {
+		if s == nil {
+			continue
+		}
 		b := &ingest.Batch{Block: ingest.Block{Offset: f.next[i]}, Next: f.next[i], AtEnd: true}
 		if said := s.Consume(context.Background(), b); err == nil && !errors.Is(said, ingest.ErrAnew) {
 			f.t.Errorf("after a handover a session is told %v", said)
@@ -139,7 +142,7 @@ func (f *fleet) handover(cfg LiveConfig, keep bool) error {
 	}
 	at := f.next
 	f.assign()
-	if err != nil && !slices.Equal(at, f.next) {
+	if err != nil && len(f.absent) == 0 && !slices.Equal(at, f.next) {
 		f.t.Errorf("after a handover that failed reading goes on at %v, and had come to %v", f.next, at)
 	}
 	return err

@@ -39,7 +39,6 @@ type livePart struct {
 	unsettled bool   // what it missed before it was assigned; until its first records come
 	final     int64  // ticks before were stored with all that is on time of it when it was assigned
 	rules     uint32 // in its position as it is kept
-	reading   bool   // it was assigned when the scope was paused
 	told      int64  // records below it are in the counts of this process already
 	table     *table // of a partition of the exchange
 

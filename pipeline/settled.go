@@ -10,8 +10,7 @@ import (
 // settled says of ticks that were closed by another lateness than the one in force
 // what made a record of them late: Lateness ns. Their rows stand, so whether a record
 // is in them has to be judged as it was then: those on time only teach the ledger, the
-// others are in rows of their own. A Lateness of 0 makes all of them late: the
-// partition was not read when these ticks were closed.
+// others are in rows of their own.
 type settled struct {
 	Tick     int64 `json:"t"` // the first that is not of them
 	Lateness int64 `json:"l"`
@@ -66,16 +65,14 @@ func (s *shared) judge(h *history, a *aggregate.Arrival, offset, mark int64, lat
 	earlier := int64(noTick)
 	for _, x := range h.old {
 		then := s.ledger
-		if x.Lateness != 0 {
-			then.Lateness = x.Lateness
-		}
+		then.Lateness = x.Lateness
 		tick := then.Tick(a)
 		if tick >= x.Tick {
 			earlier = x.Tick
 			continue
 		}
 		// What was of a tick that was settled by then was late, too.
-		if x.Lateness == 0 || tick < earlier || then.Late(tick, mark) {
+		if tick < earlier || then.Late(tick, mark) {
 			return true, false
 		}
 		return false, s.ledger.Tick(a) >= x.Tick
