@@ -30,7 +30,13 @@ var sights = map[string]sight{
 		}
 	}},
 	// The callers here reset their connections when they leave, which %X shows.
-	"apache": {without: []string{"that who did not leave has stayed: callers who close in the ordinary way, while httpd waits, are not in the log"}, proves: showsItself},
+	// A 503 or 504 that nobody got may be httpd's own, and is read as such.
+	"apache": {without: []string{"that who did not leave has stayed: callers who close in the ordinary way, while httpd waits, are not in the log", "whose a 503 or 504 was that reached nobody"},
+		proves: showsItself, leaves: func(f *fact) {
+			if f.departure == undelivered && (f.status == 503 || f.status == 504) {
+				f.departure = before
+			}
+		}},
 	"iis": {without: []string{"when a caller left, before the answer or later", "that who did not leave has stayed", "times below a second"},
 		coarse: true, proves: showsItself, leaves: func(f *fact) {
 			if f.departure != stays {

@@ -68,13 +68,13 @@ func TestLabTruth(t *testing.T) {
 	}
 }
 
-// smaller is an arm at a scale at which no limit is less than two, and up to 32 times
-// less happens.
+// smaller is an arm at a scale at which every limit of a node is one at least, and some
+// hundreds of questions are asked at least.
 func smaller(a lab.Arm) lab.Arm {
-	least := 64 * a.Scale
+	least, asked := 64*a.Scale, 0.0
 	limit := func(l lab.Limit) {
 		if l > 0 {
-			least = min(least, float64(l))
+			least = min(least, 2*float64(l)) // half a one is one
 		}
 	}
 	for _, l := range a.Layers {
@@ -84,19 +84,19 @@ func smaller(a lab.Arm) lab.Arm {
 	for _, t := range a.Targets {
 		limit(t.Slots)
 		limit(t.Queue)
-		for _, c := range t.Changes {
-			if c.Slots != nil {
-				limit(*c.Slots)
-			}
-		}
 	}
 	for _, c := range a.Clients {
 		limit(lab.Limit(c.People))
-		if c.Rate > 0 {
-			least = min(least, c.Rate)
+		until := a.Lasts
+		if c.Until > 0 {
+			until = c.Until
 		}
+		asked += c.Rate * (until - c.From).Seconds()
 	}
-	a.Scale = max(a.Scale, least/2)
+	if asked > 0 {
+		least = min(least, asked/500)
+	}
+	a.Scale = max(a.Scale, least)
 	return a
 }
 
