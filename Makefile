@@ -12,7 +12,7 @@ DEMO    ?=
 RACE    := $(shell command -v $${CC:-cc} >/dev/null 2>&1 && echo -race)
 
 .DEFAULT_GOAL := help
-.PHONY: help build page demo samples test lint fuzz bench bench-replay bench-kafka bench-clickhouse pgo record test-page screenshots test-recorded test-lab test-rig test-kafka clean
+.PHONY: help build page demo samples test lint fuzz bench bench-replay bench-kafka bench-clickhouse bench-lab pgo record test-page screenshots test-recorded test-lab test-rig test-kafka clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -96,6 +96,9 @@ bench-clickhouse: ## measure writes, queries and sizes of a ClickHouse store, wi
 
 bench-replay: ## measure the throughput of a replay beside DuckDB and a bare scan
 	bash bench/replay.sh
+
+bench-lab: ## play ten million arrivals, and want that in under a minute
+	$(GO) test -run '^$$' -bench TenMillion -benchtime 1x ./lab
 
 pgo: ## renew cmd/auditor/default.pgo, the profile that guides the compiler
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \

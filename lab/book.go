@@ -15,7 +15,10 @@ type book struct {
 	reached uint64     // questions with a record
 	lost    uint64     // arrivals without a record: the target died, or the end came
 	signers []*signer
-	text    []byte // room for a key
+	sight   sight     // of the log's format
+	shown   []*Counts // by route: what is left of counts in the log, nil if all is
+	seen    []fact    // room for a question's
+	text    []byte    // room for a key
 }
 
 // Second is what happened on a route in one second. Asked and what came of it stand
@@ -47,6 +50,11 @@ func (b *book) begin(m *model) {
 	b.horizon = m.s.Horizon().Milliseconds()
 	for range m.routes {
 		b.counts = append(b.counts, newCounts())
+	}
+	if b.sight = m.log.sight; b.sight.without != nil {
+		for range m.routes {
+			b.shown = append(b.shown, newCounts())
+		}
 	}
 	b.series = make([][]Second, len(m.routes))
 	b.busy = make([][][]int, len(m.layers))
@@ -187,14 +195,14 @@ func (b *book) settle(m *model, q *question) {
 	}
 	b.reached++
 	c := b.counts[m.clients[q.client].route]
-	b.tally(m, q, func(*fact) *Counts { return c })
+	b.tally(m, q, q.facts, func(*fact) *Counts { return c })
+	b.shows(m, q)
 }
 
 // tally counts a question's arrivals, each into where to says.
-func (b *book) tally(m *model, q *question, to func(*fact) *Counts) {
+func (b *book) tally(m *model, q *question, f []fact, to func(*fact) *Counts) {
 	client := &m.clients[q.client]
 	unsafe := mayNotRepeat(m.routes[client.route].Method)
-	f := q.facts
 	slices.SortStableFunc(f, func(a, b fact) int {
 		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end))
 	})
@@ -341,6 +349,7 @@ func (c *Counts) response(f *fact, deadline int64) {
 	c.Arrivals++
 	r := &c.Responses
 	r.Total++
+	r.visible++
 	refused := f.status == 429 || f.status == 503
 	if refused {
 		r.Refused++
@@ -358,6 +367,8 @@ func (c *Counts) response(f *fact, deadline int64) {
 		r.During++
 	case f.departure == before:
 		r.Before++
+	case f.departure == unplaced:
+		r.Unplaced++
 	case deadline > 0 && f.end > deadline:
 		r.Expired++
 	default:

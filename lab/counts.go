@@ -83,9 +83,15 @@ type Responses struct {
 	Undelivered  uint64  `json:"undelivered_answer"`
 	During       uint64  `json:"during_response"`
 	Before       uint64  `json:"before_response"`
+	Unplaced     uint64  `json:"unknown_point,omitempty"`
 	Expired      uint64  `json:"expired"`
 	DeadSeconds  float64 `json:"dead_seconds"`
 	BusySeconds  float64 `json:"busy_seconds"`
+	// Visibility is the share of records that would have shown a departure had there
+	// been one: 1, unless the log's format lacks something.
+	Visibility *float64 `json:"visibility"`
+
+	visible uint64
 }
 
 // Dead are the answers that were for nobody, as a log shows it.
@@ -133,6 +139,8 @@ func (c *Counts) add(o *Counts) {
 	a.Undelivered += b.Undelivered
 	a.During += b.During
 	a.Before += b.Before
+	a.Unplaced += b.Unplaced
+	a.visible += b.visible
 	a.Expired += b.Expired
 	a.DeadSeconds += b.DeadSeconds
 	a.BusySeconds += b.BusySeconds
@@ -159,6 +167,10 @@ func (c *Counts) complete() {
 	if total > 0 {
 		p.Max = &most
 		p.P50, p.P90, p.P99 = quantile(buckets, total, 50, most), quantile(buckets, total, 90, most), quantile(buckets, total, 99, most)
+	}
+	if r := &c.Responses; r.Total > 0 {
+		x := float64(r.visible) / float64(r.Total)
+		r.Visibility = &x
 	}
 	if c.first > 0 {
 		x := float64(c.Arrivals) / float64(c.first)

@@ -1,9 +1,6 @@
 package lab
 
-import (
-	"strconv"
-	"time"
-)
+import "strconv"
 
 // departures are their names.
 var departures = [...]string{stays: "-", undelivered: "undelivered_answer", during: "during_response", before: "before_response"}
@@ -46,38 +43,14 @@ func logfmtLine(b []byte, r *record) []byte {
 // in the same words.
 func combinedLine(b []byte, r *record) []byte {
 	completion, header := r.sentByNginx()
-	b = append(b, r.peer...)
-	b = append(b, " - - ["...)
-	b = time.UnixMilli(r.end).UTC().AppendFormat(b, "02/Jan/2006:15:04:05 -0700")
-	b = append(b, `] "`...)
-	b = append(b, r.route.Method...)
-	b = append(b, ' ')
-	b = r.path(b)
-	b = number(b, ` HTTP/1.1" `, r.code())
-	b = number(b, " ", int64(r.bytes))
+	b = nginxText(b, r)
 	b = append(b, ` "-" "lab" msec=`...)
 	b = seconds(b, r.end)
 	b = append(b, " rt="...)
 	b = seconds(b, r.end-r.start)
-	b = append(b, " dependency="...)
-	b = append(b, r.route.Target...)
-	b = number(b, " bytes_sent=", int64(r.bytes+header))
 	b = text(b, ` request_completion="`, completion)
-	b = append(b, ` upstream_status="`...)
-	if r.departure == before {
-		b = append(b, '-')
-	} else {
-		b = strconv.AppendInt(b, int64(r.status), 10)
-	}
-	b = append(b, `" key="`...)
-	b = orDash(b, r.keyText)
-	b = append(b, `" x_request_id="`...)
-	b = orDash(b, r.requestID)
-	b = number(b, `" attempt=`, int64(r.attempt))
-	b = numberOrDash(append(b, " attempts_left="...), int64(r.carried), r.carried >= 0)
-	b = numberOrDash(append(b, " retry_after="...), int64(r.retryAfter), r.retryAfter > 0)
-	b = append(b, " request_id="...)
-	return hex32(b, r.n)
+	b = numberOrDash(append(b, ` upstream_status="`...), int64(r.status), r.departure != before)
+	return nginxPairs(append(b, '"'), r, header)
 }
 
 // orDash is what nginx writes of a header that there was none of.

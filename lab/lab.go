@@ -45,6 +45,9 @@ type Truth struct {
 	Routes  []RouteSeries `json:"series"`
 	Phases  []PhaseTruth  `json:"phases"`
 	Workers []LayerSeries `json:"workers"`
+	// Shown is what the log can show of it; nil if it was written in a format that has a
+	// place for all, or not at all.
+	Shown *Shown `json:"shown,omitempty"`
 }
 
 // PerQuestion is arrivals per question, as nobody can know it who sees keys only.
@@ -123,39 +126,8 @@ func Run(ctx context.Context, a *Arm, o Output) (*Truth, error) {
 // truth puts together what the book holds.
 func (m *model) truth(a *Arm) *Truth {
 	t := &Truth{Schema: Schema, Scenario: a.Scenario.Name, Arm: a.Name, Seed: m.s.Seed, Scale: m.s.Scale,
-		Lost: m.book.lost, Asked: m.asked, Reached: m.book.reached, Total: newCounts()}
-	for i := range m.targets {
-		p := Part{Name: m.targets[i].Name, Counts: newCounts()}
-		peers := map[string]*Counts{}
-		for j := range m.routes {
-			r := &m.routes[j]
-			c := m.book.counts[j]
-			if r.target != i || c.Arrivals == 0 {
-				continue
-			}
-			p.add(c)
-			peer := m.s.Layers[r.through[len(r.through)-1]].Name
-			if peers[peer] == nil {
-				peers[peer] = newCounts()
-			}
-			peers[peer].add(c)
-			p.route(r.template(), c)
-		}
-		for j := range p.Routes {
-			p.Routes[j].complete()
-		}
-		for _, name := range slices.Sorted(maps.Keys(peers)) {
-			peers[name].complete()
-			p.Peers = append(p.Peers, Part{Name: name, Counts: peers[name]})
-		}
-		if p.Arrivals == 0 {
-			continue
-		}
-		t.Total.add(p.Counts)
-		p.complete()
-		t.Targets = append(t.Targets, p)
-	}
-	t.Total.complete()
+		Lost: m.book.lost, Asked: m.asked, Reached: m.book.reached, Shown: m.view()}
+	t.Total, t.Targets = m.parts(m.book.counts)
 	for i := range m.routes {
 		t.Routes = append(t.Routes, RouteSeries{m.routes[i].Name, m.routes[i].Target, m.book.series[i]})
 	}
@@ -179,6 +151,44 @@ func (m *model) truth(a *Arm) *Truth {
 		t.Phases = append(t.Phases, m.phase(p))
 	}
 	return t
+}
+
+// parts puts together counts by route.
+func (m *model) parts(counts []*Counts) (total *Counts, targets []Part) {
+	total = newCounts()
+	for i := range m.targets {
+		p := Part{Name: m.targets[i].Name, Counts: newCounts()}
+		peers := map[string]*Counts{}
+		for j := range m.routes {
+			r := &m.routes[j]
+			c := counts[j]
+			if r.target != i || c.Arrivals == 0 {
+				continue
+			}
+			p.add(c)
+			peer := m.s.Layers[r.through[len(r.through)-1]].Name
+			if peers[peer] == nil {
+				peers[peer] = newCounts()
+			}
+			peers[peer].add(c)
+			p.route(r.template(), c)
+		}
+		for j := range p.Routes {
+			p.Routes[j].complete()
+		}
+		for _, name := range slices.Sorted(maps.Keys(peers)) {
+			peers[name].complete()
+			p.Peers = append(p.Peers, Part{Name: name, Counts: peers[name]})
+		}
+		if p.Arrivals == 0 {
+			continue
+		}
+		total.add(p.Counts)
+		p.complete()
+		targets = append(targets, p)
+	}
+	total.complete()
+	return total, targets
 }
 
 // route adds what is true of a route. Those of one template are one to whoever reads a

@@ -55,7 +55,7 @@ func TestSameSeedSameBytes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a.Seed = seed
+		a.Seed, a.Lasts = seed, 5*time.Second
 		var b bytes.Buffer
 		tr, err := Run(t.Context(), &a, Output{Format: format, Log: &b})
 		if err != nil {
@@ -344,6 +344,28 @@ func BenchmarkArrivals(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n), "ns/arrival")
 		})
+	}
+}
+
+// BenchmarkTenMillion plays ten million arrivals and writes their log to nowhere, on one
+// processor, and wants that in under a minute.
+func BenchmarkTenMillion(b *testing.B) {
+	a, err := scenario(b, "on-sale").Arm("all-slow")
+	if err != nil {
+		b.Fatal(err)
+	}
+	a.Scale = 14.4
+	for b.Loop() {
+		begun := time.Now()
+		r, err := Run(b.Context(), &a, Output{Format: "json", Log: io.Discard})
+		if err != nil {
+			b.Fatal(err)
+		}
+		took := time.Since(begun)
+		b.ReportMetric(float64(r.Total.Arrivals), "arrivals")
+		if r.Total.Arrivals < 10_000_000 || took > time.Minute {
+			b.Errorf("%d arrivals in %v, want ten million in a minute", r.Total.Arrivals, took)
+		}
 	}
 }
 

@@ -33,7 +33,7 @@ func (s *Scenario) Peers() map[string]string {
 // tell says what is true of a question that is over.
 func (b *book) tell(m *model, q *question) {
 	truth := map[int64]*Counts{}
-	b.tally(m, q, func(f *fact) *Counts {
+	b.tally(m, q, q.facts, func(f *fact) *Counts {
 		c := truth[f.start/1000]
 		if c == nil {
 			c = newCounts()

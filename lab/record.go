@@ -16,6 +16,7 @@ const (
 	undelivered
 	during
 	before
+	unplaced // nobody knows when; no fact is, only what a format leaves of one
 )
 
 // fact is one arrival as a log can show it: to the millisecond.
@@ -41,26 +42,31 @@ type record struct {
 	n         uint64 // numbers the line
 }
 
-// Formats are those in which a log can be written.
+// Formats are those in which a log can be written. Without says what one lacks.
 func Formats() []string {
-	return []string{"json", "nginx-json", "envoy-json", "istio-json", "nginx-combined", "logfmt", "otlp-json", "pattern"}
+	return []string{"json", "nginx-json", "envoy-json", "istio-json", "nginx-combined", "logfmt", "otlp-json", "pattern",
+		"envoy-text", "istio-text", "ingress-nginx", "otlp-proto", "envoy-als", "caddy-json", "traefik-json",
+		"haproxy", "apache", "iis", "alb", "traefik-clf", "linkerd-json"}
 }
 
 var writers = map[string]func(b []byte, r *record) []byte{
 	"json": jsonLine, "nginx-json": nginxLine, "envoy-json": envoyLine, "istio-json": istioLine, "nginx-combined": combinedLine, "logfmt": logfmtLine,
-	"otlp-json": otlpLine, "pattern": patternLine,
+	"otlp-json": otlpLine, "pattern": patternLine, "envoy-text": envoyTextLine, "istio-text": istioTextLine, "ingress-nginx": ingressLine,
+	"otlp-proto": otlpProtoLine, "envoy-als": alsLine, "caddy-json": caddyLine, "traefik-json": traefikLine, "haproxy": haproxyLine, "apache": apacheLine,
+	"iis": iisLine, "alb": albLine, "traefik-clf": traefikCLFLine, "linkerd-json": linkerdLine,
 }
 
 // logbook writes the log.
 type logbook struct {
-	w    io.Writer
-	e    io.Writer // of events
-	last []byte    // event
-	line func(b []byte, r *record) []byte
-	buf  []byte
-	r    record // that is written
-	n    uint64
-	err  error
+	w     io.Writer
+	e     io.Writer // of events
+	last  []byte    // event
+	line  func(b []byte, r *record) []byte
+	sight sight // of the format
+	buf   []byte
+	r     record // that is written
+	n     uint64
+	err   error
 }
 
 func newLogbook(o Output) (*logbook, error) {
@@ -68,7 +74,11 @@ func newLogbook(o Output) (*logbook, error) {
 	if line == nil && o.Log != nil {
 		return nil, fmt.Errorf("format %q is not written here: %v", o.Format, Formats())
 	}
-	return &logbook{w: o.Log, e: o.Events, line: line}, nil
+	l := &logbook{w: o.Log, e: o.Events, line: line}
+	if o.Log != nil {
+		l.sight = sights[o.Format]
+	}
+	return l, nil
 }
 
 // event writes what whoever asked would note of a question when all is over: how
@@ -378,6 +388,9 @@ func quotedOrNull(b, v []byte) []byte {
 	b = append(b, '"')
 	return append(append(b, v...), '"')
 }
+
+// decimal is a number in digits.
+func decimal(v int64) []byte { return strconv.AppendInt(nil, v, 10) }
 
 // seconds appends ms as seconds with three decimals.
 func seconds(b []byte, ms int64) []byte {

@@ -34,8 +34,9 @@ each question (events.jsonl), the audit of the log (report.json), and a chart
 (chart.svg). It compares audit and truth, count by count. compare plays all arms, and
 prints them side by side.
 
-The exit status is 0 when the audit equals the truth, 1 when it does not or could
-not be made, and 2 for a command line that cannot be read.
+The exit status is 0 when the audit equals the truth, as far as the log's format can
+show it, 1 when it does not or could not be made, and 2 for a command line that cannot
+be read.
 `
 
 func labCommand(ctx context.Context, p *program, args []string) (int, error) {
@@ -231,7 +232,7 @@ type labResult struct {
 // judged says whether the audit equals the truth.
 func (r *labResult) judged(p *program) (int, error) {
 	if len(r.wrong) == 0 {
-		fmt.Fprintf(p.stdout, "%s: the audit equals the truth in all counts, of %d arrivals.\n", r.arm.Name, r.truth.Total.Arrivals)
+		fmt.Fprintf(p.stdout, "%s: the audit equals the truth in all counts%s, of %d arrivals.\n", r.arm.Name, r.shown(), r.truth.Total.Arrivals)
 		return exitOK, nil
 	}
 	const most = 20
@@ -240,6 +241,14 @@ func (r *labResult) judged(p *program) (int, error) {
 		fmt.Fprintln(p.stderr, "  "+w)
 	}
 	return exitFailed, nil
+}
+
+// shown says what the log cannot.
+func (r *labResult) shown() string {
+	if r.truth.Shown == nil {
+		return ""
+	}
+	return " that the log can show (not " + strings.Join(r.truth.Shown.Without, "; not ") + ")"
 }
 
 // labFiles are what a run writes into its folder, and labMark is there from its

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/targetside/auditor/ingest/accesslog"
 	"github.com/targetside/auditor/lab"
 )
 
@@ -25,7 +26,7 @@ func labProgram() *program {
 
 // TestLabTruth: for every scenario, arm and format the audit of the log equals the
 // truth. Counts do not depend on the size of a model, so large ones are played
-// smaller.
+// smaller, and much smaller in all formats but the first.
 func TestLabTruth(t *testing.T) {
 	for _, name := range labNames() {
 		f, err := labScenario(name)
@@ -37,12 +38,17 @@ func TestLabTruth(t *testing.T) {
 			arms = arms[:1] // the model is one goroutine, and replays are raced elsewhere
 		}
 		for _, arm := range arms {
+			little := smaller(arm)
 			if arm.Scale > 1 {
 				arm.Scale *= 8
 			}
 			for i, format := range lab.Formats() {
 				if i > 0 && (testing.Short() || raced) {
 					break
+				}
+				arm := arm
+				if i > 0 {
+					arm = little
 				}
 				t.Run(name+"/"+arm.Name+"/"+format, func(t *testing.T) {
 					t.Parallel()
@@ -59,6 +65,113 @@ func TestLabTruth(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// smaller is an arm at a scale at which every limit of a node is one at least, and some
+// hundreds of questions are asked at least.
+func smaller(a lab.Arm) lab.Arm {
+	least, asked := 64*a.Scale, 0.0
+	limit := func(l lab.Limit) {
+		if l > 0 {
+			least = min(least, 2*float64(l)) // half a one is one
+		}
+	}
+	for _, l := range a.Layers {
+		limit(l.Workers)
+		limit(l.Queue)
+	}
+	for _, t := range a.Targets {
+		limit(t.Slots)
+		limit(t.Queue)
+	}
+	for _, c := range a.Clients {
+		limit(lab.Limit(c.People))
+		until := a.Lasts
+		if c.Until > 0 {
+			until = c.Until
+		}
+		asked += c.Rate * (until - c.From).Seconds()
+	}
+	if asked > 0 {
+		least = min(least, asked/500)
+	}
+	a.Scale = max(a.Scale, least)
+	return a
+}
+
+// Every format that is read is written here, so that TestLabTruth reads it, and has its
+// place in the table of docs/lab.md.
+func TestLabWritesEveryFormat(t *testing.T) {
+	page, err := os.ReadFile("../../docs/lab.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## Formats\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	for _, format := range accesslog.Formats() {
+		if !slices.Contains(lab.Formats(), format) {
+			t.Errorf("%s is read and not written by the lab", format)
+		}
+		equals := ""
+		for row := range strings.Lines(section) {
+			if cells := strings.Split(row, "|"); len(cells) == 5 && strings.Contains(cells[1], "`"+format+"`") {
+				equals = strings.TrimSpace(cells[3])
+			}
+		}
+		if (equals == "the truth") != (lab.Without(format) == nil) || equals == "" {
+			t.Errorf("docs/lab.md says that the audit of %s equals %q, and it lacks %q", format, equals, lab.Without(format))
+		}
+	}
+}
+
+// What a format lacks the report says, and no count in its place: the share of records
+// that would have shown a departure, and the share that could be attributed. What is
+// left is no more than what happened.
+func TestLabShowsNoMore(t *testing.T) {
+	f, err := lab.Parse("lies.yaml", []byte(lyingScenario))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, _ := f.Arm("")
+	a.Scale = 1.5 // two of three slots
+	for _, format := range lab.Formats() {
+		if lab.Without(format) == nil {
+			continue
+		}
+		t.Run(format, func(t *testing.T) {
+			r, err := playArm(t.Context(), labProgram(), &a, format, t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, w := range r.wrong {
+				t.Error(w)
+			}
+			m, shown, truth := &r.report.Total, r.truth.Shown.Total, r.truth.Total
+			visible, _ := m.Responses.Visibility.Value()
+			if departed := float64(truth.Responses.Disconnected) / float64(truth.Arrivals); format != "haproxy" && visible > departed {
+				t.Errorf("%v of the records are said to be able to show a departure, and %v show one", visible, departed)
+			}
+			for what, n := range map[string][2]uint64{
+				"verified": {shown.Verified, truth.Verified}, "claimed": {shown.Claimed, truth.Claimed}, "questions": {shown.Questions, truth.Questions},
+				"disconnected": {shown.Responses.Disconnected, truth.Responses.Disconnected}, "before": {shown.Responses.Before, truth.Responses.Before},
+				"success": {shown.Responses.Success, truth.Responses.Success}, "asked to wait": {shown.RetryAfter.Asked, truth.RetryAfter.Asked},
+			} {
+				if n[0] > n[1] {
+					t.Errorf("%s: %d are said to be shown, of %d", what, n[0], n[1])
+				}
+			}
+			if shown.Verified > 0 {
+				return
+			}
+			if x, ok := m.Coverage.Value(); !ok || x != 0 {
+				t.Errorf("coverage %v, want 0", m.Coverage)
+			}
+			_, amplified := m.Amplification.Value()
+			if _, hops := m.Hops.Adjacent.Value(); amplified || hops || m.RetryAfter != nil {
+				t.Errorf("amplification %v, hops %v, Retry-After %v of a log without a header", m.Amplification, m.Hops, m.RetryAfter)
+			}
+		})
 	}
 }
 
