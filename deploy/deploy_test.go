@@ -6,6 +6,7 @@ package deploy_test
 import (
 	"bytes"
 	"debug/elf"
+	"encoding/xml"
 	"errors"
 	"io"
 	"net"
@@ -80,6 +81,7 @@ func TestCompose(t *testing.T) {
 		}
 		addresses = append(addresses, found...)
 	}
+	addresses = append(addresses, grafana(t, c.Store.ClickHouse.Database))
 	for _, address := range addresses {
 		host, _, err := net.SplitHostPort(address)
 		if _, ok := f.Services[host]; err != nil || !ok {
@@ -118,6 +120,57 @@ func TestCompose(t *testing.T) {
 	if got := f.Services["auditor"].Ports; !slices.Equal(got, []string{"127.0.0.1:9464:9464"}) || port(t, c.API.Listen) != 9464 {
 		t.Errorf("ports are %v, the API's %s", got, c.API.Listen)
 	}
+}
+
+// grafana is where Grafana asks ClickHouse. It does so of the kind of source that the
+// dashboards want, in the database that the auditor writes, as a user that there is and
+// that may not write.
+func grafana(t *testing.T, database string) (address string) {
+	t.Helper()
+	var sources struct {
+		Datasources []struct {
+			Type     string
+			JSONData struct {
+				Host, Protocol, Username string
+				Port                     int
+				DefaultDatabase          string `yaml:"defaultDatabase"`
+			} `yaml:"jsonData"`
+			Secure struct{ Password string } `yaml:"secureJsonData"`
+		}
+	}
+	var users struct {
+		Readonly int `xml:"profiles>grafana>readonly"`
+		Grafana  struct {
+			Password string   `xml:"password"`
+			Profile  string   `xml:"profile"`
+			Grants   []string `xml:"grants>query"`
+		} `xml:"users>grafana"`
+	}
+	if err := yaml.Unmarshal(read(t, "compose", "grafana-datasources.yaml"), &sources); err != nil {
+		t.Fatal(err)
+	}
+	if err := xml.Unmarshal(read(t, "compose", "clickhouse-grafana.xml"), &users); err != nil {
+		t.Fatal(err)
+	}
+	compose := string(read(t, "compose", "compose.yaml"))
+	for _, s := range sources.Datasources {
+		if s.Type == "prometheus" {
+			continue
+		}
+		j, u := s.JSONData, users.Grafana
+		if j.Username != "grafana" || u.Password != s.Secure.Password || u.Profile != "grafana" || users.Readonly == 0 || j.Protocol != "native" || j.DefaultDatabase != database {
+			t.Errorf("the data source %+v does not fit the users %+v and the database %s", s, users, database)
+		}
+		if !slices.Contains(u.Grants, "GRANT SELECT ON "+database+".*") {
+			t.Errorf("%s may not read %s", j.Username, database)
+		}
+		dashboard := string(read(t, "..", "dashboards", "grafana", "clickhouse-overview.json"))
+		if !strings.Contains(compose, "GF_PLUGINS_PREINSTALL: "+s.Type) || !strings.Contains(dashboard, `"type": "`+s.Type+`"`) {
+			t.Errorf("the plugin %s is not installed, or is not the one of the dashboards", s.Type)
+		}
+		address = net.JoinHostPort(j.Host, strconv.Itoa(j.Port))
+	}
+	return address
 }
 
 func TestKubernetes(t *testing.T) {

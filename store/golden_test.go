@@ -208,7 +208,10 @@ func viewQueries() []string {
 				of.resolution, benchBase, benchBase+of.to, dependency))
 		}
 	}
-	return append(out, fmt.Sprintf("SELECT * FROM questions(from = %d, to = %d, dependency = 'seats') ORDER BY ALL", benchBase, benchBase+3600), "SELECT * FROM scopes ORDER BY ALL")
+	return append(out, fmt.Sprintf("SELECT * FROM questions(from = %d, to = %d, dependency = 'seats') ORDER BY ALL", benchBase, benchBase+3600), "SELECT * FROM scopes ORDER BY ALL",
+		fmt.Sprintf("SELECT * FROM measures(resolution = 'minute', from = %d, to = %d) ORDER BY ALL", benchBase, benchBase+180),
+		"SELECT * FROM counted ORDER BY ALL", "SELECT * FROM splits ORDER BY ALL", "SELECT number, name FROM steps WHERE number < 3 ORDER BY ALL",
+		"SELECT what, rows > 0, oldest, newest FROM kept ORDER BY ALL")
 }
 
 func views(t *testing.T, s *clickhousetest.Server) string {

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// The dashboards are written in Go, in overview_test.go, dependency_test.go,
-// pipeline_test.go and ledger_test.go, and kept as JSON, which is what Grafana takes:
+// The dashboards are written in Go, in overview_test.go, dependency_test.go and
+// pipeline_test.go for Prometheus, in ledger_test.go and the files stored_*_test.go for
+// ClickHouse, and kept as JSON, which is what Grafana takes:
 //
 //	go test ./dashboards/grafana -run Written -write
 
@@ -21,7 +22,7 @@ type board struct {
 	selector          string
 	variables         []object
 	sections          []section
-	ledger            bool // asks the store in ClickHouse, and not Prometheus
+	stored            bool // asks the store in ClickHouse, and not Prometheus
 }
 
 // A section has a heading, and panels that fill lines of 24 columns.
@@ -41,6 +42,7 @@ type panel struct {
 	stacked                  bool
 	columns                  map[string]column // of a table, by the letter of what is asked
 	first                    string            // of a table, the label that its lines are joined by
+	by                       string            // of a graph on ClickHouse, the label that lines are told apart by
 }
 
 // An ask is PromQL or, on a board of ClickHouse, SQL, whose columns are the lines or the
@@ -115,7 +117,7 @@ func source() object { return object{"type": "prometheus", "uid": "${datasource}
 
 func (b board) sourceVariable() object {
 	name, label, kind := "datasource", "Prometheus", "prometheus"
-	if b.ledger {
+	if b.stored {
 		name, label, kind = "clickhouse", "ClickHouse", clickhouseKind // so that links do not hand one for the other
 	}
 	return object{"name": name, "label": label, "type": "datasource", "query": kind, "current": object{}, "refresh": 1, "regex": "", "hide": 0, "includeAll": false, "multi": false, "options": []any{}}
@@ -167,7 +169,7 @@ func (b board) json() object {
 			}
 			id++
 			o := p.json(b.selector)
-			if b.ledger {
+			if b.stored {
 				o = p.fromClickHouse()
 			}
 			o["id"], o["gridPos"] = id, object{"h": p.h, "w": p.w, "x": x, "y": y}
@@ -190,7 +192,7 @@ func (b board) json() object {
 }
 
 func (b board) annotations() []object {
-	if b.ledger {
+	if b.stored {
 		return []object{}
 	}
 	return []object{{

@@ -2,7 +2,7 @@
 // whole and can be told apart, ask only for metrics that there are, show no figure
 // without its coverage, never draw what is not known as zero, and no panel is empty on
 // a Prometheus that has scraped a daemon (live_test.go), or on the ClickHouse into which
-// one has written (live_ledger_test.go).
+// one has written (live_clickhouse_test.go).
 package grafana_test
 
 import (
@@ -77,7 +77,10 @@ type query struct {
 func (q query) text() string { return q.Expr + q.RawSQL }
 
 // files are the dashboards, by the names of their files.
-var files = map[string]board{"ledger.json": ledger, "overview.json": overview, "dependency.json": dependency, "pipeline.json": pipeline}
+var files = map[string]board{
+	"overview.json": overview, "dependency.json": dependency, "pipeline.json": pipeline, "ledger.json": ledger,
+	"clickhouse-overview.json": storedOverview, "clickhouse-dependency.json": storedDependency, "clickhouse-pipeline.json": storedPipeline,
+}
 
 func text(t *testing.T, parts ...string) string {
 	t.Helper()
@@ -130,7 +133,7 @@ func dashboards(t *testing.T) map[string]dashboard {
 }
 
 // units are those that were looked up in @grafana/data, and suffixes.
-var units = regexp.MustCompile(`^(none|short|percentunit|s|reqps|recps|cps|suffix:.+)$`)
+var units = regexp.MustCompile(`^(none|short|percentunit|s|reqps|recps|cps|bytes|suffix:.+)$`)
 
 func TestDashboardsAreWhole(t *testing.T) {
 	uids := map[string]string{}
@@ -143,7 +146,7 @@ func TestDashboardsAreWhole(t *testing.T) {
 			t.Errorf("%s: title, description, schema 41 and a shared crosshair are wanted: %q %q %d %d", name, d.Title, d.Description, d.SchemaVersion, d.GraphTooltip)
 		}
 		uid, kind := "${datasource}", "prometheus"
-		if files[name].ledger {
+		if files[name].stored {
 			uid, kind = "${clickhouse}", clickhouseKind
 		}
 		if v := d.Templating.List; "${"+v[0].Name+"}" != uid || v[0].Type != "datasource" || v[0].Query != kind {
@@ -205,7 +208,7 @@ func TestDashboardsAreWhole(t *testing.T) {
 					t.Errorf("%s: %s: target %+v", name, p.Title, q)
 				}
 				refs[q.RefID] = true
-				if files[name].ledger {
+				if files[name].stored {
 					checkSQL(t, name+": "+p.Title, p.Type, q)
 					continue
 				}
@@ -238,7 +241,7 @@ func checkSQL(t *testing.T, where, panel string, q query) {
 		t.Errorf("%s: %s %s %v: %s", where, q.EditorType, q.QueryType, q.Format, q.RawSQL)
 	}
 	for _, m := range regexp.MustCompile(`FROM (\w+)`).FindAllStringSubmatch(q.RawSQL, -1) {
-		if !slices.Contains([]string{"figures", "questions", "scopes", "toDateTime"}, m[1]) {
+		if !slices.Contains([]string{"figures", "questions", "scopes", "measures", "counted", "splits", "kept", "steps", "system", "toDateTime"}, m[1]) {
 			t.Errorf("%s asks %s, which is no view that is kept", where, m[1])
 		}
 	}
@@ -282,13 +285,13 @@ var closedCounter = regexp.MustCompile(`auditor_(arrivals|unattributable_arrival
 // does.
 var coverage = map[string]*regexp.Regexp{
 	"questions":  regexp.MustCompile(`auditor_key_coverage_ratio|class="verified"|by \(class\)|sum\(v\)`),
-	"departures": regexp.MustCompile(`auditor_response_visibility_ratio`),
+	"departures": regexp.MustCompile(`auditor_response_visibility_ratio|sum\(vi\)`),
 }
 
 func TestNoFigureStandsWithoutItsCoverage(t *testing.T) {
 	needs := map[string]*regexp.Regexp{
 		"questions":  regexp.MustCompile(`auditor_(load_factor|amplification|retry_budget|originals|repeats|arrivals_per_question|stale|attempt_budget|retry_after)|sum\(o\)|sum\(r\)|FROM questions`),
-		"departures": regexp.MustCompile(`outcome="dead"|auditor_(good|dead)`),
+		"departures": regexp.MustCompile(`outcome="dead"|auditor_(good|dead)|sum\(de\)|sum\(go\)`),
 	}
 	seen := map[string]int{}
 	for name, d := range dashboards(t) {
@@ -348,7 +351,7 @@ func TestDashboardsAskForMetricsThatThereAre(t *testing.T) {
 		}
 	}
 	for name, d := range dashboards(t) {
-		if files[name].ledger {
+		if files[name].stored {
 			continue
 		}
 		for _, p := range d.Panels {

@@ -1,17 +1,5 @@
 package grafana_test
 
-import (
-	"maps"
-	"slices"
-	"strings"
-)
-
-// clickhouseKind is the plugin that ClickHouse and Grafana Labs keep; from its version 4
-// on it runs in Grafana 11 and 12.
-const clickhouseKind = "grafana-clickhouse-datasource"
-
-func clickhouse() object { return object{"type": clickhouseKind, "uid": "${clickhouse}"} }
-
 // Queries ask the views figures, questions and scopes alone: these are kept as they are
 // (docs/clickhouse.md). Bounds are seconds since 1970 in quotes, which a view takes for a
 // time whatever the zone of the server.
@@ -26,7 +14,8 @@ const (
 	step = `multiIf('${resolution}' = 'tick', 1, '${resolution}' = 'ten_seconds', 10, '${resolution}' = 'minute', 60, 3600)`
 	// filled orders lines by time, and has a row of NULL for each step that has none: a
 	// gap, where a line would else be drawn through what is not known.
-	filled = ` GROUP BY time ORDER BY time WITH FILL FROM toDateTime(intDiv(toUInt32(${__from:date:seconds}) + ` + step + ` - 1, ` + step + `) * ` + step + `, 'UTC') TO toDateTime(toUInt32(${__to:date:seconds}), 'UTC') STEP ` + step
+	filled = ` GROUP BY time ORDER BY time` + steps
+	steps  = ` WITH FILL FROM toDateTime(intDiv(toUInt32(${__from:date:seconds}) + ` + step + ` - 1, ` + step + `) * ` + step + `, 'UTC') TO toDateTime(toUInt32(${__to:date:seconds}), 'UTC') STEP ` + step
 
 	attributable = `sum(v) + sum(c)`
 )
@@ -65,41 +54,17 @@ func partColumns() map[string]column {
 	}
 }
 
-var finalWords = []object{value("0", "final", "green"), value("1", "provisional", "orange")}
-
-// chosen is a variable with these values, each behind its text; one of them is chosen.
-func chosen(name, label, value string, options ...[2]string) object {
-	list, current, query := []object{}, object{}, []string{}
-	for _, o := range options {
-		option := object{"text": o[0], "value": o[1], "selected": o[1] == value}
-		if o[1] == value {
-			current = option
-		}
-		list, query = append(list, option), append(query, o[0]+" : "+o[1])
-	}
-	return object{"name": name, "label": label, "type": "custom", "query": strings.Join(query, ", "), "current": current, "options": list, "hide": 0, "includeAll": false, "multi": false}
-}
-
-func typed(name, label, about string) object {
-	return object{"name": name, "label": label, "description": about, "type": "textbox", "query": "", "current": object{"selected": true, "text": "", "value": ""}, "options": []object{{"text": "", "value": "", "selected": true}}, "hide": 0}
-}
-
 // routesQuery offers the routes of the range.
 const routesQuery = `SELECT DISTINCT route FROM figures(resolution = '${resolution}', ` + bounds + `) ORDER BY route`
 
 // ledger is what is stored, of all instances: counts by part, and single questions.
 var ledger = board{
-	uid: "auditor-ledger", title: "auditor / Question ledger", ledger: true,
+	uid: "auditor-ledger", title: "auditor / Question ledger", stored: true,
 	about: "What is stored in ClickHouse, of all instances: counts by route, originator and peer, and the questions that came again, one by one.",
 	variables: []object{
-		typed("dependency", "dependency", "The name of the dependency. Links from the other dashboards bring it along."),
-		chosen("resolution", "step", "minute",
-			[2]string{"1 s", "tick"}, [2]string{"10 s", "ten_seconds"}, [2]string{"1 min", "minute"}, [2]string{"1 h", "hour"}),
-		{
-			"name": "route", "label": "route", "type": "query", "datasource": clickhouse(), "definition": routesQuery,
-			"query": object{"rawSql": routesQuery, "editorType": "sql", "queryType": "table", "format": 1, "refId": "values"}, "current": object{"selected": true, "text": []string{"All"}, "value": []string{"$__all"}},
-			"refresh": 2, "sort": 1, "regex": "", "hide": 0, "includeAll": true, "multi": true, "options": []any{},
-		},
+		offered("dependency", "dependency", dependenciesQuery, false),
+		resolutions(),
+		offered("route", "route", routesQuery, true),
 		typed("key", "question", "The hash of a question's key, whole. A click in the table of the worst questions fills it in."),
 	},
 	sections: []section{
@@ -161,60 +126,4 @@ var ledger = board{
 				columns: map[string]column{"final_until": {title: "final until", unit: "none"}, "ago": {unit: "s"}}, runbooks: []string{"AuditorBlind"}},
 		}},
 	},
-}
-
-// fromClickHouse is the panel as one that asks ClickHouse: its lines and columns are
-// those of the query.
-func (p panel) fromClickHouse() object {
-	o := p.json("")
-	kind, format := "table", 1
-	if p.kind == "timeseries" {
-		kind, format = "timeseries", 0
-	}
-	targets := []any{}
-	for i, a := range p.asks {
-		targets = append(targets, object{
-			"refId": string(rune('A' + i)), "datasource": clickhouse(), "editorType": "sql", "rawSql": a.expr, "queryType": kind, "format": format, "pluginVersion": "4.0.0", "meta": object{"timezone": "UTC"},
-		})
-	}
-	o["description"], o["datasource"], o["targets"] = p.about, clickhouse(), targets
-	delete(o, "transformations")
-	config := o["fieldConfig"].(object)
-	overrides := []object{}
-	by := func(matcher, options string, properties ...object) {
-		overrides = append(overrides, object{"matcher": object{"id": matcher, "options": options}, "properties": properties})
-	}
-	switch p.kind {
-	case "stat":
-		if p.words != nil { // what is called state is told in words, beside its number
-			config["defaults"].(object)["mappings"] = []object{}
-			by("byName", "state", object{"id": "mappings", "value": indexed(p.words)})
-		}
-	case "timeseries":
-		by("byRegexp", ".*_provisional", object{"id": "custom.lineStyle", "value": object{"fill": "dash", "dash": []int{4, 6}}})
-	case "table":
-		for _, name := range slices.Sorted(maps.Keys(p.columns)) {
-			c := p.columns[name]
-			properties := []object{{"id": "unit", "value": c.unit}}
-			if c.title != "" {
-				properties = append(properties, object{"id": "displayName", "value": c.title})
-			}
-			if c.words != nil {
-				properties = append(properties, object{"id": "mappings", "value": indexed(c.words)}, object{"id": "custom.cellOptions", "value": object{"type": "color-text"}})
-			}
-			by("byName", name, properties...)
-		}
-		if p.first == "key_hash" {
-			by("byName", "key_hash", object{"id": "links", "value": []object{{
-				"title": "Questions of this key", "url": "/d/auditor-ledger?${clickhouse:queryparam}&${dependency:queryparam}&${resolution:queryparam}&var-key=${__value.raw:percentencode}&${__url_time_range}",
-			}}})
-		}
-	case "barchart":
-		o["options"] = object{
-			"orientation": "auto", "xField": p.first, "showValue": "auto", "stacking": "none", "groupWidth": 0.7, "barWidth": 0.9, "xTickLabelRotation": 0,
-			"legend": object{"displayMode": "list", "placement": "bottom", "showLegend": false, "calcs": []string{}}, "tooltip": object{"mode": "single", "sort": "none"},
-		}
-	}
-	config["overrides"] = overrides
-	return o
 }

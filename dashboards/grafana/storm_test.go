@@ -17,7 +17,8 @@ import (
 
 // startStorm runs the real program on a followed file and on pushed lines, and writes
 // both until the test ends. It keeps its rows in a store of the configuration; the file
-// reaches some time back, with traffic each ten seconds. It returns where it answers.
+// reaches some time back, with traffic each ten seconds, in the middle between round
+// tens. It returns where it answers.
 func startStorm(t *testing.T, store string, past time.Duration) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -28,7 +29,12 @@ func startStorm(t *testing.T, store string, past time.Duration) string {
 		web: keys.Minter{Originator: "web", KID: "a", Secret: []byte(secret)}, forger: keys.Minter{Originator: "web", KID: "a", Secret: bytes.Repeat([]byte("f"), 32)},
 	}
 	history := ""
-	for now, at := time.Now(), time.Now().Add(-past); at.Before(now.Add(-time.Second)); at = at.Add(10 * time.Second) {
+	now := time.Now()
+	at := now.Add(-past)
+	if past > 0 {
+		at = at.Truncate(10 * time.Second).Add(5 * time.Second)
+	}
+	for ; at.Before(now.Add(-time.Second)); at = at.Add(10 * time.Second) {
 		history += s.seats(at)
 	}
 	for name, text := range map[string]string{
@@ -91,12 +97,12 @@ func (s *storm) seats(now time.Time) string {
 		seats.WriteString(line(now, ago, took, "seats", path, rest))
 	}
 	// A question that comes back at once though it is asked to wait, and spends more
-	// attempts than it carries.
+	// attempts than it carries: of two calls three tries each.
 	web := s.key(s.web, now.Add(-90*ms))
 	for i, left := range []int{2, 2, 3, 1, 0} {
-		add(time.Duration(90-10*i)*ms, 2*ms, "/seats/1", web+fmt.Sprintf(`,"status":503,"bytes_sent":20,"retry_after":5,"attempts_left":%d`, left))
+		add(time.Duration(90-10*i)*ms, 2*ms, "/seats/1", web+fmt.Sprintf(`,"x_envoy_attempt_count":%d,"status":503,"bytes_sent":20,"retry_after":5,"attempts_left":%d`, 1+i%3, left))
 	}
-	add(20*ms, 10*ms, "/seats/1", web+ok)
+	add(20*ms, 10*ms, "/seats/1", web+`,"x_envoy_attempt_count":3`+ok)
 	// Callers who leave, at each point, and one who has given up without a sign.
 	add(40*ms, 30*ms, "/holds/1", s.key(s.web, now.Add(-40*ms))+`,"status":200,"bytes_sent":500,"client_gone":true`)
 	add(41*ms, 30*ms, "/holds/2", s.key(s.web, now.Add(-41*ms))+`,"status":200,"bytes_sent":0,"client_gone":true`)
@@ -113,7 +119,7 @@ func (s *storm) seats(now time.Time) string {
 	// What is no arrival, cannot be read, or is late.
 	add(34*ms, ms, "/healthz", ok)
 	seats.WriteString("this is no record\n")
-	add(time.Minute, 10*ms, "/seats/7", ok)
+	add(time.Minute, 10*ms, "/seats/7", s.key(s.web, now.Add(-time.Minute))+ok)
 	if s.waves%10 == 1 { // the worst question
 		worst := s.key(s.web, now.Add(-60*ms))
 		for i := range 30 {
