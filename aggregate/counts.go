@@ -51,7 +51,13 @@ const (
 	nUnattributable = nDepartures + counter(numDepartures)       // one for each reason
 	nFirsts         = nUnattributable + counter(keys.NumReasons) // one for each distinct: what came for the first time
 	nVariance       = nFirsts + counter(numDistinct)             // of nOriginals, see sampler
-	numCounters     = nVariance + 1
+
+	// Later than the first version of the encoding. Arrivals whose time is not known, and of
+	// them those whose answer nobody was there to read, and repeats.
+	nUntimed        = nVariance + 1
+	nUntimedDead    = nVariance + 2
+	nUntimedRepeats = nVariance + 3
+	numCounters     = nVariance + 4
 )
 
 // distinct names what is counted once however often it comes within the horizon.

@@ -86,6 +86,7 @@ func (e *effect) begin(dims Dims, tick int64, f *filed) {
 	dead := gone || expired
 	success := outcome == OutcomeSuccess
 	hop := f.num > 0 && flags&OriginScope == 0
+	untimed := bit(f.dur&unitMask == noDuration)
 
 	e.dims, e.tick, e.weight = dims, tick, 1
 	e.busy = unpackDuration(f.dur)
@@ -108,7 +109,8 @@ func (e *effect) begin(dims Dims, tick int64, f *filed) {
 		bit(front && flags&Head != 0)<<nFrontRecords |
 		bit(hop)<<nHopNumbered |
 		bit(hop && f.num == 1)<<nHopOnes |
-		bit(hop && flags&TrustedHop != 0)<<nHopTrusted
+		bit(hop && flags&TrustedHop != 0)<<nHopTrusted |
+		untimed<<nUntimed | untimed&bit(dead)<<nUntimedDead
 }
 
 // attributed adds what every attributable arrival counts.
@@ -146,6 +148,7 @@ func (e *effect) after(prev Outcome, gone, inFlight bool) {
 func (e *effect) settled() {
 	e.repeat = e.busy * int64(bit(!e.original))
 	e.is |= uint8(bit(e.failedFirst)) << withFailedFirst
+	e.ones |= e.ones >> nUntimed & bit(!e.original) << nUntimedRepeats
 	e.ones |= bit(e.original)<<nOriginals | bit(e.failedFirst)<<nFailedArrivals | bit(e.answered)<<nAnswered
 	for by := range e.prior {
 		some := e.prior[by].some

@@ -39,12 +39,12 @@ func TestBeatsAddUpToWhatTicksCount(t *testing.T) {
 		got := map[string]any{}
 		for d, s := range byDims {
 			x := s.Totals()
-			x.Originals, x.Repeats, x.RepeatSeconds = 0, 0, 0 // a question's peers may take turns
+			x.Originals, x.Repeats, x.RepeatSeconds, x.UntimedRepeats = 0, 0, 0, 0 // a question's peers may take turns
 			got[fmt.Sprint("peer ", d)] = byArrival(x)
 		}
 		for d, s := range byOwner {
 			x := s.Totals()
-			x.RepeatSeconds = 0
+			x.RepeatSeconds, x.UntimedRepeats = 0, 0
 			got[fmt.Sprint("originator ", d)] = byArrival(x)
 		}
 		sums := [2]map[Dims]*Counts{{}, {}}
@@ -60,7 +60,7 @@ func TestBeatsAddUpToWhatTicksCount(t *testing.T) {
 		for view, name := range []string{"originator ", "peer "} {
 			for d, c := range sums[view] {
 				x := c.Totals()
-				if x.RepeatSeconds = 0; view == 1 {
+				if x.RepeatSeconds, x.UntimedRepeats = 0, 0; view == 1 {
 					x.Originals, x.Repeats = 0, 0
 				}
 				if x.Arrivals > 0 {

@@ -196,23 +196,24 @@ type RetryAfter struct {
 
 // Responses says what became of the answers.
 type Responses struct {
-	Total             uint64  `json:"total"`
-	Answers           uint64  `json:"answers"`
-	Refused           uint64  `json:"refused"`
-	Success           uint64  `json:"success"`
-	Disconnected      uint64  `json:"disconnected"`
-	UndeliveredAnswer uint64  `json:"undelivered_answer"`
-	DuringResponse    uint64  `json:"during_response"`
-	BeforeResponse    uint64  `json:"before_response"`
-	UnknownPoint      uint64  `json:"unknown_point"`
-	Visibility        Figure  `json:"visibility"`
-	Expired           uint64  `json:"expired"`
-	DeadShare         Figure  `json:"dead_share"`
-	AbandonedShare    Figure  `json:"abandoned_share"`
-	DeadSeconds       float64 `json:"dead_seconds"`
-	BusySeconds       float64 `json:"busy_seconds"`
-	RepeatSeconds     float64 `json:"repeat_seconds"`
-	Goodput           Figure  `json:"goodput_per_second"`
+	Total             uint64 `json:"total"`
+	Answers           uint64 `json:"answers"`
+	Refused           uint64 `json:"refused"`
+	Success           uint64 `json:"success"`
+	Disconnected      uint64 `json:"disconnected"`
+	UndeliveredAnswer uint64 `json:"undelivered_answer"`
+	DuringResponse    uint64 `json:"during_response"`
+	BeforeResponse    uint64 `json:"before_response"`
+	UnknownPoint      uint64 `json:"unknown_point"`
+	Visibility        Figure `json:"visibility"`
+	Expired           uint64 `json:"expired"`
+	DeadShare         Figure `json:"dead_share"`
+	AbandonedShare    Figure `json:"abandoned_share"`
+	DeadSeconds       Figure `json:"dead_seconds"`
+	BusySeconds       Figure `json:"busy_seconds"`
+	RepeatSeconds     Figure `json:"repeat_seconds"`
+	Untimed           uint64 `json:"untimed"`
+	Goodput           Figure `json:"goodput_per_second"`
 }
 
 // Budget is the retry budget's reading in the window that spent most of it.
@@ -356,8 +357,9 @@ func (c *Counts) responses(seconds int64) Responses {
 		DuringResponse: dep(DuringResponse), BeforeResponse: dep(BeforeResponse), UnknownPoint: dep(UnknownPoint),
 		Visibility: Share(c.n[nVisible], c.n[nArrivals]), Expired: c.n[nExpired],
 		DeadShare: Share(c.n[nDeadAnswers], c.n[nAnswers]), AbandonedShare: Share(dep(BeforeResponse), c.n[nArrivals]),
-		DeadSeconds: float64(c.Dead) / 1e9, BusySeconds: float64(c.Busy) / 1e9, RepeatSeconds: float64(c.Repeat) / 1e9,
 	}
+	t := c.Totals()
+	r.DeadSeconds, r.BusySeconds, r.RepeatSeconds, r.Untimed = t.DeadTime(), t.BusyTime(), t.RepeatTime(), t.Untimed
 	if seconds > 0 {
 		r.Goodput = Number(float64(c.n[nGood]) / float64(seconds))
 	}

@@ -123,6 +123,9 @@ func (n *naive) count(c *Counts, i int, byPeer bool) {
 	dur := max(a.Duration, 0)
 	c.n[nArrivals]++
 	c.Busy += dur
+	if a.Duration < 0 {
+		c.n[nUntimed]++
+	}
 	if a.Departure != StillThere {
 		c.n[int(nDepartures)+int(a.Departure)]++
 	}
@@ -141,6 +144,9 @@ func (n *naive) count(c *Counts, i int, byPeer bool) {
 	inc(&c.n[nExpired], expired)
 	if gone || expired {
 		c.Dead += dur
+		if a.Duration < 0 {
+			c.n[nUntimedDead]++
+		}
 	}
 	inc(&c.n[nDeadAnswers], !is(Refused) && a.Departure != BeforeResponse && (gone || expired))
 	inc(&c.n[nSuccess], a.Outcome == OutcomeSuccess)
@@ -174,6 +180,9 @@ func (n *naive) count(c *Counts, i int, byPeer bool) {
 	if len(past) > 0 {
 		p := past[0]
 		c.Repeat += dur
+		if a.Duration < 0 {
+			c.n[nUntimedRepeats]++
+		}
 		c.Gaps.addGap(a.Start-p.Start, 1)
 		inc(&c.n[nSamePeer], p.Peer == a.Peer)
 		switch {

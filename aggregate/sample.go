@@ -295,7 +295,7 @@ func (e *effect) beginUnfollowed(tick int64, f *filed) {
 const ofQuestion = uint64(1<<nOriginals | 1<<nFailedArrivals | 1<<nAnswered | 1<<nSamePeer |
 	1<<nAfterGone | 1<<nAfterError | 1<<nAfterOverload | 1<<nAfterSuccess | 1<<nAfterFlight |
 	1<<nFirstsClaimed | 1<<nOrphanAttempts | 1<<nReopened | 1<<nOverspent | 1<<nNotDecremented | 1<<nIncreased |
-	1<<nRetryReturned | 1<<nRetryEarly | 1<<nDoubleSuccess | 1<<nFamilyEnds | (1<<numDistinct-1)<<nFirsts)
+	1<<nRetryReturned | 1<<nRetryEarly | 1<<nDoubleSuccess | 1<<nFamilyEnds | 1<<nUntimedRepeats | (1<<numDistinct-1)<<nFirsts)
 
 // raiseMany adds n to each of some counters.
 func (c *Counts) raiseMany(ones, n uint64) {

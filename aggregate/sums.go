@@ -93,7 +93,10 @@ type Totals struct {
 	RetryAsked, RetryReturned, RetryEarly                             uint64
 	StaleArrivals, Overspent, NotDecremented, Increased               uint64
 	AfterGone, AfterError, AfterOverload, AfterSuccess, AfterInFlight uint64
-	DeadSeconds, BusySeconds, RepeatSeconds                           float64
+	// The seconds are of what the log gives a time of: of Untimed arrivals it does not, and
+	// of them UntimedDead and UntimedRepeats are in what the other two sum over.
+	DeadSeconds, BusySeconds, RepeatSeconds float64
+	Untimed, UntimedDead, UntimedRepeats    uint64
 	// Variance is that of Originals, which is 0 if every question was followed.
 	Variance uint64
 }
@@ -133,6 +136,7 @@ func totals(n *[numCounters]uint64, dead, busy, repeat int64) Totals {
 		AfterGone: n[nAfterGone], AfterError: n[nAfterError], AfterOverload: n[nAfterOverload],
 		AfterSuccess: n[nAfterSuccess], AfterInFlight: n[nAfterFlight],
 		DeadSeconds: float64(dead) / 1e9, BusySeconds: float64(busy) / 1e9, RepeatSeconds: float64(repeat) / 1e9,
+		Untimed: n[nUntimed], UntimedDead: n[nUntimedDead], UntimedRepeats: n[nUntimedRepeats],
 		Variance: n[nVariance],
 	}
 	t.Originals = n[nOriginals]
@@ -145,6 +149,26 @@ func totals(n *[numCounters]uint64, dead, busy, repeat int64) Totals {
 		t.Unattributable.Total += x
 	}
 	return t
+}
+
+// BusyTime is BusySeconds, and null where there are arrivals and the time of none is
+// known. With some of them Untimed it is a lower bound.
+func (t *Totals) BusyTime() Figure { return timeOf(t.BusySeconds, t.Arrivals, t.Untimed) }
+
+// DeadTime is BusyTime for the arrivals whose caller had left or given up.
+func (t *Totals) DeadTime() Figure {
+	return timeOf(t.DeadSeconds, t.UndeliveredAnswer+t.DuringResponse+t.BeforeResponse+t.UnknownPoint+t.Expired, t.UntimedDead)
+}
+
+// RepeatTime is BusyTime for repeats.
+func (t *Totals) RepeatTime() Figure { return timeOf(t.RepeatSeconds, t.Repeats, t.UntimedRepeats) }
+
+// timeOf is the time of n arrivals, which is not known where that of none is.
+func timeOf(seconds float64, n, untimed uint64) Figure {
+	if untimed > 0 && untimed >= n {
+		return Figure{}
+	}
+	return Number(seconds)
 }
 
 // SampleBits is the k for one question in 2^k being followed: in the mean, where it

@@ -118,9 +118,11 @@ func (x *scrape) put(f *family, v float64, labels ...string) {
 
 func (x *scrape) count(f *family, n uint64, labels ...string) { x.put(f, float64(n), labels...) }
 
-// seconds counts time; what is no time counts nothing.
-func (x *scrape) seconds(f *family, v float64, labels ...string) {
-	x.put(f, math.Max(0, finite(v)), labels...)
+// time counts seconds. Where they are not known, or no time, there is no sample.
+func (x *scrape) time(f *family, v aggregate.Figure, labels ...string) {
+	if n, ok := v.Value(); ok {
+		x.put(f, math.Max(0, n), labels...)
+	}
 }
 
 // ratio exports a figure: null has no sample, unbounded is +Inf.
@@ -152,4 +154,12 @@ func (x *scrape) histogram(f *family, d *Distribution, bounds []float64, labels 
 	count := uint64(rise("\xffcount", float64(max(d.Count, n))))
 	sum := rise("\xffsum", math.Max(0, finite(d.Sum)))
 	x.histograms = append(x.histograms, prometheus.MustNewConstHistogram(f.desc, count, sum, cumulative, labels...))
+}
+
+// finite keeps a sum that can be printed.
+func finite(v float64) float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return 0
+	}
+	return v
 }

@@ -151,8 +151,9 @@ func stormSnapshot() *Snapshot {
 				{Name: "1", State: "idle", Next: 7, Committed: 7, Lag: -1, Watermark: noon.Add(-time.Second)},
 			},
 		}, {
-			Name: "127.0.0.1:5514", Kind: "syslog", State: "idle", Intake: &Intake{Kept: 500, Dropped: 3, Truncated: 2, Waits: 1, Connections: 4},
+			Name: "127.0.0.1:5514", Kind: "syslog", State: "idle", Together: true, Duplicates: 77, Undecidable: 77, Late: 77, Intake: &Intake{Kept: 500, Dropped: 3, Truncated: 2, Waits: 1, Connections: 4},
 		}},
+		Together:  Together{Duplicates: 8, Undecidable: 9, Late: 10},
 		Evaluated: true,
 		Alerts: []alerts.Alert{
 			{Name: alerts.RetryBudgetExhausted, Labels: map[string]string{"dependency": "inventory", "model": "ratio", "severity": "critical"}, State: alerts.Firing, Told: true,
@@ -175,7 +176,7 @@ func stormRange() *Range {
 		Originals: 30, Repeats: 60, Questions: 30, LoadFactor: aggregate.Share(90, 30), Amplification: aggregate.Share(90, 30)}
 	m.Unattributable.Total, m.Unattributable.Reasons[1] = 10, 10
 	m.Responses.DeadShare = aggregate.Share(1, 4)
-	m.Responses.RepeatSeconds = 12.5
+	m.Responses.RepeatSeconds = aggregate.Number(12.5)
 	quiet := aggregate.Measure{}
 	return &Range{
 		Total: m, CompleteUntil: noon.Add(-time.Minute), LeftOut: 2,

@@ -2,7 +2,6 @@ package api
 
 import (
 	"encoding/json"
-	"math"
 	"time"
 
 	"github.com/targetside/auditor/aggregate"
@@ -100,7 +99,7 @@ func (s *Sums) figures(length time.Duration) figures {
 			UndeliveredAnswer: s.UndeliveredAnswer, DuringResponse: s.DuringResponse, BeforeResponse: s.BeforeResponse, UnknownPoint: s.UnknownPoint,
 			Visibility: aggregate.Share(s.Visible, s.Arrivals), Expired: s.Expired,
 			DeadShare: aggregate.Share(s.DeadAnswers, s.Answers), AbandonedShare: aggregate.Share(s.BeforeResponse, s.Arrivals),
-			DeadSeconds: finite(s.DeadSeconds), BusySeconds: finite(s.BusySeconds), RepeatSeconds: finite(s.RepeatSeconds),
+			DeadSeconds: s.DeadTime(), BusySeconds: s.BusyTime(), RepeatSeconds: s.RepeatTime(), Untimed: s.Untimed,
 			Goodput: rate(s.Good, length),
 		},
 	}
@@ -110,14 +109,6 @@ func (s *Sums) figures(length time.Duration) figures {
 		f.RetryAfter = &aggregate.RetryAfter{Asked: s.RetryAsked, Returned: s.RetryReturned, Early: s.RetryEarly}
 	}
 	return f
-}
-
-// finite keeps a sum of seconds printable.
-func finite(v float64) float64 {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return 0
-	}
-	return v
 }
 
 // loadFactor is A / O.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"encoding/json"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -185,6 +187,10 @@ func TestMetricValues(t *testing.T) {
 		`auditor_store_errors_total{kind="full"}`:                                                     7,
 		`auditor_store_errors_total{kind="other"}`:                                                    0,
 		`auditor_records_total{outcome="quarantined",source="access-logs"}`:                           5,
+		`auditor_records_total{outcome="duplicate",source="access-logs"}`:                             3,
+		`auditor_records_total{outcome="duplicate",source="all that are counted together"}`:           8,
+		`auditor_duplicate_records_total{source="all that are counted together"}`:                     8,
+		`auditor_late_arrivals_total{source="all that are counted together"}`:                         10,
 		`auditor_ingest_lag_seconds{source="access-logs"}`:                                            1.5,
 		`auditor_watermark_timestamp_seconds{source="access-logs"}`:                                   float64(noon.Unix() - 2),
 		`auditor_build_info{goversion="go1.26",revision="abcdef",version="1.2.3"}`:                    1,
@@ -195,6 +201,14 @@ func TestMetricValues(t *testing.T) {
 	}
 	if text := scrapeText(t, s); strings.Contains(text, "0100000000000000") || strings.Contains(text, "qk1") {
 		t.Error("a key is in the metrics")
+	}
+	// What cannot be told of one source is not told of it, and what is not a source is not
+	// told to be up.
+	for name := range got {
+		if strings.Contains(name, `source="127.0.0.1:5514"`) && (strings.Contains(name, "duplicate") || strings.Contains(name, "late_arrivals")) ||
+			strings.Contains(name, togetherName) && strings.Contains(name, "source_up") {
+			t.Errorf("there is %s", name)
+		}
 	}
 }
 
@@ -464,5 +478,56 @@ func TestPromtool(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	if err != nil || len(bytes.TrimSpace(out)) > 0 {
 		t.Errorf("promtool: %v\n%s", err, out)
+	}
+}
+
+// A time that no record tells is null in answers and has no sample, and is there from the first
+// record on that tells it.
+func TestUnknownTimes(t *testing.T) {
+	sums := Sums{Totals: aggregate.Totals{
+		Arrivals: 10, Verified: 10, Originals: 6, Repeats: 4, UnknownPoint: 2, Expired: 1,
+		Untimed: 10, UntimedDead: 3, UntimedRepeats: 4,
+	}}
+	f := newFake()
+	shown := func() (metrics map[string]float64, responses map[string]any) {
+		t.Helper()
+		f.set(&Snapshot{At: noon, State: Ready, Dependencies: []Dependency{{
+			Name: "d", Closed: Counters{Total: sums, Routes: []Part{{"/a", sums}}},
+			Windows: []Window{{Length: 10 * time.Second, From: noon.Add(-10 * time.Second), To: noon, Total: sums}},
+		}}})
+		s := newServer(t, f, Options{})
+		var answer struct {
+			Dependencies []struct {
+				Windows []struct{ Responses map[string]any }
+			}
+		}
+		if err := json.Unmarshal(ask(s, "GET", "/api/v1/summary").Body.Bytes(), &answer); err != nil {
+			t.Fatal(err)
+		}
+		return series(t, scrapeText(t, s)), answer.Dependencies[0].Windows[0].Responses
+	}
+	for _, tt := range []struct {
+		dead, busy, repeat any
+		untimed            float64
+	}{{nil, nil, nil, 10}, {nil, 1.5, 1.5, 9}, {0.25, 1.75, 1.5, 8}} {
+		metrics, responses := shown()
+		for name, want := range map[string]any{"dead_seconds": tt.dead, "busy_seconds": tt.busy, "repeat_seconds": tt.repeat} {
+			if got, there := responses[name]; got != want || !there {
+				t.Errorf("%v untimed: %s is %v, want %v", tt.untimed, name, got, want)
+			}
+			got, there := metrics[`auditor_`+name+`_total{dependency="d",route="/a"}`]
+			if there != (want != nil) || there && got != want {
+				t.Errorf("%v untimed: the metric of %s is %v (%v), want %v", tt.untimed, name, got, there, want)
+			}
+		}
+		if responses["untimed"] != tt.untimed {
+			t.Errorf("untimed is %v, want %v", responses["untimed"], tt.untimed)
+		}
+		switch sums.Untimed {
+		case 10: // a repeat comes that tells its time
+			sums.Untimed, sums.UntimedRepeats, sums.BusySeconds, sums.RepeatSeconds = 9, 3, 1.5, 1.5
+		case 9: // an original whose caller left
+			sums.Untimed, sums.UntimedDead, sums.BusySeconds, sums.DeadSeconds = 8, 2, 1.75, 0.25
+		}
 	}
 }

@@ -76,6 +76,7 @@ type Snapshot struct {
 	Dependencies  []Dependency // by name; those of standby scopes left out
 	Configured    string       // the one dependency that the configuration names; empty where records name theirs
 	Sources       []Source     // by name
+	Together      Together     // of the sources that say so
 	Granted       []Grant      // the retry budget of every dependency (its Route is empty), and those of single routes
 	Policy        *budget.Plan // nil: none is declared
 	LiveQuestions int64        // questions that are remembered, of all dependencies
@@ -235,10 +236,15 @@ type Source struct {
 	Quarantined                  map[string]uint64
 	Undecidable                  uint64  // of Counted, equal records that may be copies
 	Late                         uint64  // arrivals after their tick was closed
+	Together                     bool    // counted with other sources: what of Duplicates, Undecidable and Late is its own is not known
 	GapRecords                   uint64  // offsets that were never read
 	Restarts                     uint64  // how often the source as a whole was begun anew after it had failed
 	Intake                       *Intake // nil: whoever sends is answered, or nobody sends
 }
+
+// Together is what was found among the records of several sources that are counted
+// together, which are those whose Together is set: of which of them it was cannot be told.
+type Together struct{ Duplicates, Undecidable, Late uint64 }
 
 // Intake is what became of the messages that were sent to a source whose senders are
 // not answered. Its counts only ever rise, but for Connections.

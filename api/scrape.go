@@ -63,6 +63,10 @@ func (x *scrape) snapshot(s *Snapshot) {
 		src := &s.Sources[i]
 		x.source(x.admit("source", src.Name, mostSources), src)
 	}
+	if len(s.together()) > 0 {
+		t := &s.Together
+		x.found(togetherName, t.Duplicates, t.Late)
+	}
 }
 
 // closed exports the counters of a dependency; those of several that are folded into
@@ -123,9 +127,9 @@ func (x *scrape) route(dep, route string, s *Sums) {
 	x.count(x.deadAnswers, s.DuringResponse, dep, route, "during_response")
 	x.count(x.deadAnswers, s.UnknownPoint, dep, route, "unknown_point")
 	x.count(x.deadAnswers, s.Expired, dep, route, "expired")
-	x.seconds(x.deadSeconds, s.DeadSeconds, dep, route)
-	x.seconds(x.busySeconds, s.BusySeconds, dep, route)
-	x.seconds(x.repeatSeconds, s.RepeatSeconds, dep, route)
+	x.time(x.deadSeconds, s.DeadTime(), dep, route)
+	x.time(x.busySeconds, s.BusyTime(), dep, route)
+	x.time(x.repeatSeconds, s.RepeatTime(), dep, route)
 }
 
 // gauges exports the gauges of a dependency.
@@ -175,11 +179,20 @@ func (x *scrape) gauges(dep string, d *Dependency) {
 	}
 }
 
+// togetherName is the label source of what cannot be told of one source.
+const togetherName = "all that are counted together"
+
+// found exports what the ledger found among the records of a source, or of several.
+func (x *scrape) found(name string, duplicates, late uint64) {
+	x.count(x.records, duplicates, name, "duplicate")
+	x.count(x.duplicates, duplicates, name)
+	x.count(x.late, late, name)
+}
+
 // source exports what a source read.
 func (x *scrape) source(name string, s *Source) {
 	x.count(x.records, s.Counted, name, "counted")
 	x.count(x.records, s.Ignored, name, "ignored")
-	x.count(x.records, s.Duplicates, name, "duplicate")
 	var quarantined uint64
 	for _, reason := range sortedNames(s.Quarantined) {
 		n := s.Quarantined[reason]
@@ -187,17 +200,16 @@ func (x *scrape) source(name string, s *Source) {
 		x.count(x.quarantined, n, name, x.admit("reason", reason, mostReasons))
 	}
 	x.count(x.records, quarantined, name, "quarantined")
-	x.count(x.duplicates, s.Duplicates, name)
-	x.count(x.late, s.Late, name)
-	x.count(x.gaps, s.GapRecords, name)
-	if s.Kind != "scope" {
-		up := 1.0
-		if s.State == "failed" {
-			up = 0
-		}
-		x.put(x.sourceUp, up, name)
-		x.count(x.sourceRestarts, s.Restarts, name)
+	if !s.Together {
+		x.found(name, s.Duplicates, s.Late)
 	}
+	x.count(x.gaps, s.GapRecords, name)
+	up := 1.0
+	if s.State == "failed" {
+		up = 0
+	}
+	x.put(x.sourceUp, up, name)
+	x.count(x.sourceRestarts, s.Restarts, name)
 	if n := s.Intake; n != nil {
 		x.count(x.intake, n.Kept, name, "kept")
 		x.count(x.intake, n.Dropped, name, "dropped")

@@ -11,6 +11,16 @@ import (
 type sourcesAnswer struct {
 	Meta
 	Sources []sourceAnswer `json:"sources"`
+	// Together is what cannot be told of one source; null if there is none of which it
+	// cannot.
+	Together *togetherAnswer `json:"together"`
+}
+
+type togetherAnswer struct {
+	Sources     []string `json:"sources"`
+	Duplicates  uint64   `json:"duplicates"`
+	Undecidable uint64   `json:"duplicates_undecidable"`
+	Late        uint64   `json:"late"`
 }
 
 type sourceAnswer struct {
@@ -26,10 +36,10 @@ type sourceAnswer struct {
 	Watermark   instant           `json:"watermark"`
 	Counted     uint64            `json:"counted"`
 	Ignored     uint64            `json:"ignored"`
-	Duplicates  uint64            `json:"duplicates"`
-	Undecidable uint64            `json:"duplicates_undecidable"`
+	Duplicates  *uint64           `json:"duplicates"` // null, as the two below: see Together
+	Undecidable *uint64           `json:"duplicates_undecidable"`
 	Quarantined map[string]uint64 `json:"quarantined"`
-	Late        uint64            `json:"late"`
+	Late        *uint64           `json:"late"`
 	GapRecords  uint64            `json:"gap_records"`
 	Restarts    uint64            `json:"restarts"`
 	Intake      *intakeAnswer     `json:"intake"`
@@ -97,6 +107,10 @@ func (s *Server) sources(_ *http.Request, snap *Snapshot, p *params) (any, error
 	for i := range snap.Sources {
 		if x := &snap.Sources[i]; only == "" || only == x.Name {
 			a.Sources = append(a.Sources, newSource(x))
+			if x.Together && a.Together == nil {
+				t := &snap.Together
+				a.Together = &togetherAnswer{Sources: snap.together(), Duplicates: t.Duplicates, Undecidable: t.Undecidable, Late: t.Late}
+			}
 		}
 	}
 	if only != "" && len(a.Sources) == 0 {
@@ -105,13 +119,26 @@ func (s *Server) sources(_ *http.Request, snap *Snapshot, p *params) (any, error
 	return a, p.err()
 }
 
+// together names the sources that are counted together.
+func (s *Snapshot) together() (names []string) {
+	for i := range s.Sources {
+		if s.Sources[i].Together {
+			names = append(names, s.Sources[i].Name)
+		}
+	}
+	return names
+}
+
 func newSource(x *Source) sourceAnswer {
 	b := x.behind()
 	a := sourceAnswer{
 		Name: x.Name, Kind: x.Kind, Dependency: x.Dependency, State: x.State, Error: x.Error,
 		Lag: b.lag, LagSeconds: b.seconds, Watermark: instant(b.watermark),
-		Counted: x.Counted, Ignored: x.Ignored, Duplicates: x.Duplicates, Undecidable: x.Undecidable,
-		Quarantined: map[string]uint64{}, Late: x.Late, GapRecords: x.GapRecords, Restarts: x.Restarts, Partitions: []partitionAnswer{},
+		Counted: x.Counted, Ignored: x.Ignored,
+		Quarantined: map[string]uint64{}, GapRecords: x.GapRecords, Restarts: x.Restarts, Partitions: []partitionAnswer{},
+	}
+	if !x.Together {
+		a.Duplicates, a.Undecidable, a.Late = &x.Duplicates, &x.Undecidable, &x.Late
 	}
 	if x.Intake != nil {
 		n := intakeAnswer(*x.Intake)

@@ -37,9 +37,9 @@ type topPart struct {
 	LoadFactor    aggregate.Figure `json:"load_factor"`
 	Allowance     aggregate.Figure `json:"allowance"`
 	Excess        aggregate.Figure `json:"excess"` // repeats − allowance
-	RepeatSeconds float64          `json:"repeat_seconds"`
-	DeadSeconds   float64          `json:"dead_seconds"`
-	BusySeconds   float64          `json:"busy_seconds"`
+	RepeatSeconds aggregate.Figure `json:"repeat_seconds"`
+	DeadSeconds   aggregate.Figure `json:"dead_seconds"`
+	BusySeconds   aggregate.Figure `json:"busy_seconds"`
 }
 
 type questionAnswer struct {
@@ -190,7 +190,7 @@ func (s *Snapshot) livePart(by By, dependency string, x *Part, w *Window) topPar
 	t := topPart{
 		Dependency: dependency, Name: x.Name, Arrivals: x.Arrivals, Coverage: aggregate.Share(x.attributable(), x.Arrivals),
 		Originals: x.Originals, Repeats: x.Repeats, LoadFactor: x.loadFactor(),
-		RepeatSeconds: finite(x.RepeatSeconds), DeadSeconds: finite(x.DeadSeconds), BusySeconds: finite(x.BusySeconds),
+		RepeatSeconds: x.RepeatTime(), DeadSeconds: x.DeadTime(), BusySeconds: x.BusyTime(),
 	}
 	t.Allowance, t.Excess = s.excess(by, x.Name, x.Originals, x.Repeats, w.span().Seconds())
 	return t
@@ -274,11 +274,19 @@ func (s *Server) worstStored(ctx context.Context, snap *Snapshot, whole *Range, 
 	return a, nil
 }
 
+// secondsOf sorts times, those that are not known after all others.
+func secondsOf(f aggregate.Figure) float64 {
+	if v, ok := f.Value(); ok {
+		return v
+	}
+	return -1
+}
+
 // order sorts, the most first, and cuts to limit. Equal ones stand by name, so
 // that a page that is drawn anew does not jump.
 func (a *topAnswer) order(sort string, limit int) {
 	slices.SortFunc(a.Parts, func(x, y topPart) int {
-		first := cmp.Compare(y.RepeatSeconds, x.RepeatSeconds)
+		first := cmp.Compare(secondsOf(y.RepeatSeconds), secondsOf(x.RepeatSeconds))
 		if sort == sortExcess {
 			first = cmp.Compare(known(y.Excess, y.Repeats), known(x.Excess, x.Repeats))
 		}

@@ -47,7 +47,10 @@ type ALSConfig struct {
 // Each message becomes a line of the format envoy-als, the HTTP entries alone.
 //
 // Envoy is not answered while a stream lasts, so nothing is promised to it: what was
-// read is durable a moment later, and what was under way when either side ends is lost.
+// read is durable a moment later, and what was under way when either side ends is lost. Of
+// a message that is cut off, when the stream ends or breaks within it, the entries that
+// came whole are kept, once: Envoy sends none of it again. It counts as truncated. A
+// message that came whole and is none of the service's is not read at all.
 // While nothing can be kept a stream is not read on, and no entry is dropped here; Envoy
 // buffers (buffer_size_bytes), then drops, and counts that in
 // access_logs.grpc_access_log.logs_dropped.
@@ -183,7 +186,10 @@ func (a *ALS) stream(w http.ResponseWriter, r *http.Request) grpcStatus {
 	var head [5]byte
 	var message, identifier, line []byte
 	for {
-		if _, err := io.ReadFull(r.Body, head[:]); err != nil {
+		if n, err := io.ReadFull(r.Body, head[:]); err != nil {
+			if n > 0 {
+				a.truncated.Add(1)
+			}
 			return a.ended(err)
 		}
 		size := binary.BigEndian.Uint32(head[1:])
@@ -196,8 +202,14 @@ func (a *ALS) stream(w http.ResponseWriter, r *http.Request) grpcStatus {
 			message = make([]byte, size)
 		}
 		message = message[:size]
-		if _, err := io.ReadFull(r.Body, message); err != nil {
+		if n, err := io.ReadFull(r.Body, message); err != nil {
 			a.truncated.Add(1)
+			if line, entries := appendCutALS(line[:0], message[:n], identifier); entries > 0 {
+				a.keep(a.running, line, entries) // which counts what it cannot keep
+			}
+			if err == io.EOF {
+				err = io.ErrUnexpectedEOF
+			}
 			return a.ended(err)
 		}
 		var n int64
@@ -218,13 +230,17 @@ func (a *ALS) stream(w http.ResponseWriter, r *http.Request) grpcStatus {
 
 // ended is the answer to a stream that could not be read on.
 func (a *ALS) ended(err error) grpcStatus {
-	if err == io.EOF {
+	switch {
+	case err == io.EOF:
 		return grpcStatus{code: grpcOK}
+	case a.running.Err() != nil:
+		return grpcStatus{grpcUnavailable, "the daemon is shutting down"}
+	case err == io.ErrUnexpectedEOF:
+		a.log.Warn("a stream was ended within a message")
+		return grpcStatus{grpcInvalidArgument, "the stream was ended within a message: what came whole of it is kept"}
 	}
-	if a.running.Err() == nil {
-		a.log.Debug("a stream ended", "err", err)
-	}
-	return grpcStatus{grpcUnavailable, "the daemon is shutting down"}
+	a.log.Debug("a stream broke off", "err", err)
+	return grpcStatus{grpcUnavailable, "the stream broke off"} // which reaches nobody
 }
 
 // appendALS appends the line of a StreamAccessLogsMessage: its HTTP entries, of which
@@ -265,6 +281,60 @@ func appendALS(line, message, before []byte) (_, identifier []byte, n int64, ok 
 		kept = append(kept, f.all...)
 	}
 	return append(base64.StdEncoding.AppendEncode(line, kept), '\n'), identifier, n, true
+}
+
+// appendCutALS is appendALS for the beginning of a message: its line has the entries that
+// are whole. Where what is whole is no such message there are none.
+func appendCutALS(line, message, before []byte) (_ []byte, n int64) {
+	identifier, entries := before, []byte(nil)
+	for rest := message; len(rest) > 0; {
+		f, after, ok := wireNext(rest)
+		if !ok {
+			if number, value, begun := wireBegun(rest); begun && number == 2 {
+				entries, n, ok = appendEntries(entries, n, value, true)
+			} else {
+				ok = begun
+			}
+			if !ok {
+				return line, 0
+			}
+			break
+		}
+		rest = after
+		switch {
+		case f.wire != wireLength:
+		case f.number == 1:
+			if identifier, ok = alsIdentifier(f.value); !ok {
+				return line, 0
+			}
+		case f.number == 2:
+			if entries, n, ok = appendEntries(entries, n, f.value, false); !ok {
+				return line, 0
+			}
+		}
+	}
+	if n == 0 {
+		return line, 0
+	}
+	kept := appendWire(append([]byte{}, identifier...), 2, entries)
+	return append(base64.StdEncoding.AppendEncode(line, kept), '\n'), n
+}
+
+// appendEntries appends the HTTP entries of b, which may end within one where it was cut;
+// ok is false where b is no list of them.
+func appendEntries(entries []byte, n int64, b []byte, cut bool) (_ []byte, _ int64, ok bool) {
+	for len(b) > 0 {
+		f, rest, ok := wireNext(b)
+		if !ok {
+			_, _, begun := wireBegun(b)
+			return entries, n, cut && begun
+		}
+		if b = rest; f.number == 1 && f.wire == wireLength {
+			entries = append(entries, f.all...)
+			n++
+		}
+	}
+	return entries, n, true
 }
 
 // alsIdentifier is the field of a message that says who sends it: the node's id and

@@ -153,6 +153,79 @@ func TestALS(t *testing.T) {
 	}
 }
 
+// A message that is cut off anywhere ends the stream with INVALID_ARGUMENT, is counted as
+// truncated, and its entries that came whole are kept, each once, with the identifier of
+// their stream.
+func TestALSCutMessage(t *testing.T) {
+	r := newRecorder(t)
+	a, _ := runALS(t, ALSConfig{}, fastDisk(), r)
+	first := alsMessage("a", "/1")
+	second := append(alsMessage("b", "/2", "/3"), alsMessage("", "/4")...)
+	named := len(second) - len(alsMessage("", "/2", "/3")) - len(alsMessage("", "/4"))
+	ends := map[string]int{"/2": named + len(alsMessage("", "/2")), "/3": named + len(alsMessage("", "/2", "/3")), "/4": len(second)}
+	wantKept, wantLines := int64(0), []string{}
+	cuts := 0
+	for cut := range len(second) + 5 {
+		if cut > 50 && cut < named { // in what Envoy says of itself
+			continue
+		}
+		s := openALS(t, a)
+		must(t, s.send(first))
+		_, err := s.pipe.Write(framed5(second)[:cut])
+		must(t, err)
+		must(t, s.pipe.Close())
+		wantKept++
+		wantLines = append(wantLines, alsLine("a", "/1"))
+		var whole []string
+		for _, e := range []string{"/2", "/3", "/4"} {
+			if cut-5 >= ends[e] {
+				whole = append(whole, e)
+			}
+		}
+		wantKept += int64(len(whole))
+		if len(whole) > 0 {
+			wantLines = append(wantLines, alsLine("b", whole...))
+		}
+		want := "3"
+		if cut == 0 {
+			want = "0"
+		} else {
+			cuts++
+		}
+		if got := s.status(); got != want {
+			t.Fatalf("cut after %d bytes: status %s, want %s", cut, got, want)
+		}
+	}
+	if got := a.Intake(); got.Truncated != int64(cuts) || got.Kept != wantKept || got.Dropped != 0 {
+		t.Errorf("%+v, want %d truncated and %d kept", got, cuts, wantKept)
+	}
+	slices.Sort(wantLines)
+	waitFor(t, func() bool { return slices.Equal(slices.Sorted(strings.Lines(r.text("als"))), wantLines) })
+}
+
+// Of what is no message of the service nothing is kept, however much of it came.
+func TestALSCutOfAnother(t *testing.T) {
+	good := alsMessage("", "/1", "/2")
+	for name, message := range map[string][]byte{
+		"a tag that is none":    append(bytes.Clone(good), 0x07, 0x01),
+		"entries that are none": append(bytes.Clone(good), appendWire(nil, 2, []byte("\x0fhello"))...),
+		"a bad identifier":      append(appendWire(nil, 1, []byte("hello")), good...),
+		"too long a number":     append(bytes.Clone(good), bytes.Repeat([]byte{0xff}, 11)...),
+	} {
+		if line, n := appendCutALS(nil, message, nil); n != 0 || len(line) != 0 {
+			t.Errorf("%s: %d entries are kept in %q", name, n, line)
+		}
+	}
+	// Whatever is kept is what the whole message has, too.
+	long := append(alsMessage("a", "/1", "/2", "/3"), appendWire(nil, 3, []byte("tcp"))...)
+	for cut := range long {
+		line, n := appendCutALS(nil, long[:cut], nil)
+		if n > 0 && string(line) != alsLine("a", []string{"/1", "/2", "/3"}[:n]...) {
+			t.Errorf("cut after %d bytes: %q", cut, line)
+		}
+	}
+}
+
 func TestALSRefuses(t *testing.T) {
 	a, _ := runALS(t, ALSConfig{Tokens: [][]byte{[]byte("secret")}, MaxStreams: 1, Spool: SpoolConfig{Max: 1 << 20}}, realDisk(), newRecorder(t))
 	in := []string{"Authorization", "Bearer secret"}

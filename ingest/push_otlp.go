@@ -52,7 +52,13 @@ func (p *Push) otlp(w http.ResponseWriter, r *http.Request, signal otlpSignal) {
 	w.Write(body)
 }
 
-// takeOTLP makes the records of a request durable, but for those that are too large.
+// tooLong is the line that is kept in place of a record that is too large: the formats of
+// OTLP refuse it for that reason, so that it is quarantined and counted once, as durable as
+// the records beside it.
+const tooLong = "too_long\n"
+
+// takeOTLP makes the records of a request durable, and of those that are too large that
+// there were such.
 func (p *Push) takeOTLP(r *http.Request, signal otlpSignal) (rejected int64, err error) {
 	if err := p.postOnly(r); err != nil {
 		return 0, err
@@ -143,6 +149,7 @@ func otlpProtoLines(body []byte, most int) (lines []byte, rejected int64, err er
 	eachRecord(body, func(r, s, record []byte) {
 		if len(r)+len(s)+len(record)+tags > most {
 			rejected++
+			lines = append(lines, tooLong...)
 			return
 		}
 		same := bytes.Equal(r, resource) && bytes.Equal(s, scope)
@@ -272,6 +279,7 @@ func (l *otlpLine) add(record json.RawMessage, most int, lines *[]byte, rejected
 	var compact bytes.Buffer
 	if json.Compact(&compact, record) != nil || len(l.head)+compact.Len()+len(l.tail) > most {
 		*rejected++
+		*lines = append(*lines, tooLong...)
 		return
 	}
 	if l.buf.Len() > 0 && l.buf.Len()+1+compact.Len()+len(l.tail) > most {

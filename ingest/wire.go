@@ -52,6 +52,35 @@ func wireNext(b []byte) (f wireField, rest []byte, ok bool) {
 	return f, b[end:], true
 }
 
+// wireBegun says that b is the beginning of a field that is cut off, and gives its number
+// and what is there of its value, if it got that far and has a length.
+func wireBegun(b []byte) (number int, value []byte, ok bool) {
+	tag, n := binary.Uvarint(b)
+	if n == 0 {
+		return 0, nil, true
+	}
+	if n < 0 || tag>>3 == 0 || tag>>3 > 1<<29-1 {
+		return 0, nil, false
+	}
+	number, b = int(tag>>3), b[n:]
+	switch tag & 7 {
+	case 0:
+		_, m := binary.Uvarint(b)
+		return number, nil, m == 0
+	case 1:
+		return number, nil, len(b) < 8
+	case 5:
+		return number, nil, len(b) < 4
+	case wireLength:
+		size, m := binary.Uvarint(b)
+		if m <= 0 {
+			return 0, nil, m == 0
+		}
+		return number, b[m:], size > uint64(len(b)-m)
+	}
+	return 0, nil, false
+}
+
 // appendWire appends a field that has a length.
 func appendWire(b []byte, number int, value []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(number)<<3|wireLength)

@@ -17,9 +17,10 @@ type Picture struct {
 	Partitions   []LivePartition  // by name
 	Sources      []SourceCounts   // by source
 	// Stats are by source. Those of a scope that several sources feed cannot be told
-	// apart; they are in Shared.
+	// apart; they are in Shared, and those sources in Together.
 	Stats      []aggregate.Stats
 	Shared     aggregate.Stats
+	Together   []bool // by source
 	Live       int    // questions remembered
 	SampleBits int    // k: one question in 2^k is followed
 	LeftOut    uint64 // questions that are over and were not stored, since the process began
@@ -205,7 +206,7 @@ func (l *Live) Picture() *Picture {
 	p := &Picture{
 		LeftOut: l.leftOut.Load(),
 		At:      l.cfg.Clock(), Closed: math.MaxInt64, Sources: make([]SourceCounts, len(l.cfg.Sources)),
-		Stats: make([]aggregate.Stats, len(l.cfg.Sources)),
+		Stats: make([]aggregate.Stats, len(l.cfg.Sources)), Together: make([]bool, len(l.cfg.Sources)),
 	}
 	for i := range p.Sources {
 		p.Sources[i] = *newSourceCounts()
@@ -369,6 +370,9 @@ func (s *scope) picture(p *Picture) bool {
 	stats := &p.Stats[source]
 	if shared {
 		stats = &p.Shared
+		for _, x := range s.parts {
+			p.Together[x.Source] = true
+		}
 	}
 	s.addStats(stats)
 	for _, st := range s.stats {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/targetside/auditor/aggregate"
 	"github.com/targetside/auditor/ingest/accesslog"
 )
 
@@ -213,7 +214,7 @@ func TestStatusAndDurationThatAreNone(t *testing.T) {
 		stamp(5, `,"status":1000,"duration_ms":1e300`) +
 		stamp(6, ``)
 	m := everyCut(t, testConfig(t), text).Report.Total
-	if m.Arrivals != 7 || m.Responses.Success != 1 || m.Responses.Total != 7 || m.Responses.BusySeconds != 0.1 {
+	if m.Arrivals != 7 || m.Responses.Success != 1 || m.Responses.Total != 7 || m.Responses.BusySeconds != aggregate.Number(0.1) {
 		t.Errorf("arrivals %d, responses %+v; want 7 with one success and 0.1 busy seconds", m.Arrivals, m.Responses)
 	}
 }
@@ -317,10 +318,23 @@ func TestEnvoyInFront(t *testing.T) {
 	if got, want := countsOf(a), (counts{lines: 6, arrivals: 7, ignored: "not_forwarded:1", questions: 4, repeats: 3}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	// Answers are a's two, the last of b's three, and e's, which is no success.
+	// Answers are a's two, the last of b's three, and e's, which is no success. Of b's three
+	// the times are not known.
 	r := a.Report.Total.Responses
-	if r.Answers != 4 || r.Success != 2 || r.Refused != 0 || r.BusySeconds != 6 || r.RepeatSeconds != 1.5 {
+	if r.Untimed != 3 {
+		t.Errorf("%d arrivals without a time, want 3", r.Untimed)
+	}
+	if r.Answers != 4 || r.Success != 2 || r.Refused != 0 || r.BusySeconds != aggregate.Number(6) || r.RepeatSeconds != aggregate.Number(1.5) {
 		t.Errorf("%d answers, %d successes, %d refused, busy %v s, repeats %v s; want 4, 2, 0, 6, 1.5", r.Answers, r.Success, r.Refused, r.BusySeconds, r.RepeatSeconds)
+	}
+
+	// Where nothing but such tries is there, no time is known, and none is 0.
+	a = everyCut(t, cfg, line(100, "b", 3, 200, "-", `"10.0.0.9:1"`, "")+line(5000, "b", 2, 200, "DC", `"10.0.0.9:1"`, ""))
+	got := jsonOf(t, a.Report.Total.Responses)
+	for _, want := range []string{`"busy_seconds":null`, `"repeat_seconds":null`, `"dead_seconds":null`, `"untimed":5`, `"disconnected":1`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s is not in %s", want, got)
+		}
 	}
 }
 
@@ -367,7 +381,7 @@ func TestEnvoyRecordsOfOneRequest(t *testing.T) {
 	if got := countsOf(a); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	if a.Report.Total.Responses.Success != 2 || a.Report.Total.Responses.BusySeconds != 2.505 {
+	if a.Report.Total.Responses.Success != 2 || a.Report.Total.Responses.BusySeconds != aggregate.Number(2.505) {
 		t.Errorf("responses %+v; want the end records' outcomes", a.Report.Total.Responses)
 	}
 }

@@ -195,7 +195,7 @@ func deadLine(m *aggregate.Measure) string {
 	if see.none && dead(r) == 0 {
 		return "Whether callers were still there to read their answers, this log does not show."
 	}
-	shown := fmt.Sprintf("%s in system (%s of records can show a departure)", see.deadSeconds(r.DeadSeconds), show(r.Visibility, percent))
+	shown := fmt.Sprintf("%s in system (%s of records can show a departure)", see.deadSeconds(r), show(r.Visibility, percent))
 	answers := "there were no answers"
 	if r.Answers > 0 {
 		answers = see.share(dead(r), r.Answers) + " of answers"
@@ -449,13 +449,9 @@ func responses(m *aggregate.Measure) section {
 	t.add("gone, point unknown", see.count(r.UnknownPoint), see.share(r.UnknownPoint, r.Total), "arrivals")
 	t.add("expired (inferred)", whole(r.Expired), of(r.Expired, r.Total, percent), "arrivals")
 	t.add("dead answers", see.count(dead(r)), see.share(dead(r), r.Answers), "answers")
-	t.add("dead time", see.deadSeconds(r.DeadSeconds), see.deadTimeShare(r), "time in system")
-	if m.Repeats > 0 && r.RepeatSeconds == 0 {
-		t.add("time of repeats", unknown, unknown, "time in system") // no repeat has a duration
-	} else {
-		t.add("time of repeats", seconds(r.RepeatSeconds), timeShare(r.RepeatSeconds, r.BusySeconds), "time in system")
-	}
-	t.add("time in system", timeOf(r.BusySeconds, m.Arrivals), "", "")
+	t.add("dead time", see.deadSeconds(r), see.deadTimeShare(r), "time in system")
+	t.add("time of repeats", timed(r, r.RepeatSeconds), timeShare(r.RepeatSeconds, r.BusySeconds), "time in system")
+	t.add("time in system", timed(r, r.BusySeconds), "", "")
 	good := show(r.Goodput, number)
 	if good != unknown && !see.all {
 		good = "≤ " + good
@@ -476,20 +472,23 @@ func dead(r *aggregate.Responses) uint64 {
 	return uint64(math.Round(share * float64(r.Answers)))
 }
 
-// timeOf prints the time of n arrivals, which is not known where none of them has a
-// duration.
-func timeOf(v float64, n uint64) string {
-	if n > 0 && v == 0 {
-		return unknown
+// timed prints a time, which is a lower bound where that of some arrivals is not known.
+func timed(r *aggregate.Responses, v aggregate.Figure) string {
+	s := show(v, seconds)
+	if r.Untimed > 0 && s != unknown {
+		return "≥ " + s
 	}
-	return seconds(v)
+	return s
 }
 
-func timeShare(a, b float64) string {
-	if b == 0 {
+// timeShare is the share of the time that is known.
+func timeShare(a, b aggregate.Figure) string {
+	part, ok := a.Value()
+	all, some := b.Value()
+	if !ok || !some || all == 0 {
 		return unknown
 	}
-	return percent(a / b)
+	return percent(part / all)
 }
 
 func worst(r *aggregate.Report) section {
@@ -551,15 +550,19 @@ func (s sight) share(a, b uint64) string {
 	return s.mark(of(a, b, percent))
 }
 
-func (s sight) deadSeconds(v float64) string {
-	if s.none && v == 0 {
+func (s sight) deadSeconds(r *aggregate.Responses) string {
+	v, ok := r.DeadSeconds.Value()
+	switch {
+	case !ok || s.none && v == 0:
 		return unknown
+	case r.Untimed > 0:
+		return timed(r, r.DeadSeconds)
 	}
 	return s.mark(seconds(v))
 }
 
 func (s sight) deadTimeShare(r *aggregate.Responses) string {
-	if s.none && r.DeadSeconds == 0 {
+	if v, ok := r.DeadSeconds.Value(); !ok || s.none && v == 0 {
 		return unknown
 	}
 	return s.mark(timeShare(r.DeadSeconds, r.BusySeconds))

@@ -42,8 +42,12 @@ func worstFirst(parts []portion) []portion {
 		}
 		return float64(p.m.Repeats)
 	}
+	deadTime := func(p portion) float64 {
+		v, _ := p.m.Responses.DeadSeconds.Value()
+		return v
+	}
 	slices.SortFunc(parts, func(a, b portion) int {
-		return cmp.Or(cmp.Compare(by(b), by(a)), cmp.Compare(b.m.Repeats, a.m.Repeats), cmp.Compare(b.m.Responses.DeadSeconds, a.m.Responses.DeadSeconds),
+		return cmp.Or(cmp.Compare(by(b), by(a)), cmp.Compare(b.m.Repeats, a.m.Repeats), cmp.Compare(deadTime(b), deadTime(a)),
 			cmp.Compare(b.m.Arrivals, a.m.Arrivals), cmp.Compare(a.dependency, b.dependency), cmp.Compare(a.name, b.name))
 	})
 	return parts
@@ -113,7 +117,7 @@ func byDependency(r *aggregate.Report, o renderOptions) section {
 			m := p.m
 			return []string{whole(m.Arrivals), attributed(m, m.Questions), show(m.LoadFactor, factor),
 				show(m.AmplificationLow, factor) + "…" + show(m.AmplificationHigh, factor), attributed(m, m.Repeats),
-				sightOf(m).deadSeconds(m.Responses.DeadSeconds), peakOf(&m.Budget, m.Attributable, blind(&m.Budget)), show(m.Coverage, percent)}
+				sightOf(m).deadSeconds(&m.Responses), peakOf(&m.Budget, m.Attributable, blind(&m.Budget)), show(m.Coverage, percent)}
 		})
 }
 
@@ -138,7 +142,7 @@ func byRoute(r *aggregate.Report, o renderOptions) section {
 				a += "*"
 			}
 			return []string{whole(m.Arrivals), of(m.Arrivals, r.Total.Arrivals, percent), attributed(m, m.Questions), a,
-				attributed(m, m.Repeats), sightOf(m).deadSeconds(m.Responses.DeadSeconds), show(m.Coverage, percent)}
+				attributed(m, m.Repeats), sightOf(m).deadSeconds(&m.Responses), show(m.Coverage, percent)}
 		})
 }
 
@@ -162,7 +166,7 @@ func byOriginator(r *aggregate.Report, o renderOptions) section {
 				key = "claimed"
 			}
 			return []string{key, whole(m.Arrivals), of(m.Arrivals, r.Total.Arrivals, percent), attributed(m, m.Questions), show(m.Amplification, factor),
-				attributed(m, m.Repeats), sightOf(m).deadSeconds(m.Responses.DeadSeconds)}
+				attributed(m, m.Repeats), sightOf(m).deadSeconds(&m.Responses)}
 		})
 }
 
@@ -184,6 +188,6 @@ func byPeer(r *aggregate.Report, o renderOptions) section {
 				early = whole(a.Early) + " of " + whole(a.Returned)
 			}
 			return []string{whole(m.Arrivals), of(m.Arrivals, r.Total.Arrivals, percent), attributed(m, m.Questions), show(m.Amplification, factor),
-				attributed(m, m.Repeats), early, sightOf(m).deadSeconds(m.Responses.DeadSeconds), show(m.Coverage, percent)}
+				attributed(m, m.Repeats), early, sightOf(m).deadSeconds(&m.Responses), show(m.Coverage, percent)}
 		})
 }

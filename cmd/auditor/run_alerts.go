@@ -110,9 +110,7 @@ func (a *alerting) input(x *setup, p *pipeline.Picture, s *api.Snapshot) *alerts
 		},
 	}
 	for i := range s.Sources {
-		if src := &s.Sources[i]; src.Kind != "scope" {
-			in.Sources = append(in.Sources, alertSource(src))
-		}
+		in.Sources = append(in.Sources, alertSource(&s.Sources[i]))
 	}
 	read, lost := a.lost.lately(p.At, p, x.sources)
 	own, routes := x.loaded.budgets()

@@ -51,5 +51,20 @@ api: {listen: "127.0.0.1:0"}
 	if got := dig(r.get("/api/v1/summary"), "dependencies", 0, "read_share"); got != 1.0 {
 		t.Errorf("the read share is %v", got)
 	}
+	// A record that is too large to be kept is counted as one that could not be read,
+	// whatever its form, and is in the read share.
+	large := strings.Repeat("z", 2<<20)
+	post("/v1/logs", "application/json", `{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"stringValue":"`+large+`"}}]}]}]}`)
+	for _, tag := range []byte{0x0a, 0x12, 0x12, 0x0a} { // what is in the record, record, scope, resource
+		n := len(large) // of four bytes, as varints go
+		large = string([]byte{tag, byte(n) | 0x80, byte(n>>7) | 0x80, byte(n>>14) | 0x80, byte(n >> 21)}) + large
+	}
+	post("/v1/logs", "application/x-protobuf", large)
+	until(t, "what could not be kept is quarantined", func() bool {
+		return dig(r.get("/api/v1/sources"), "sources", 0, "quarantined", "too_long") == 2.0
+	})
+	until(t, "what could not be kept is in the read share", func() bool {
+		return dig(r.get("/api/v1/summary"), "dependencies", 0, "read_share") == 11.0/13
+	})
 	http.DefaultClient.CloseIdleConnections()
 }

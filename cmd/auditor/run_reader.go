@@ -62,12 +62,7 @@ func (r *reader) take() {
 		s.Sources = append(s.Sources, shown)
 	}
 	s.State, s.Reasons = r.d.state(x, p, s.Sources)
-	if shared := p.Shared; shared != (aggregate.Stats{}) {
-		s.Sources = append(s.Sources, api.Source{
-			Name: "all that are not keyed, together", Kind: "scope", State: "reading",
-			Duplicates: shared.Duplicates, Undecidable: shared.Undecidable, Late: shared.Late,
-		})
-	}
+	s.Together = api.Together{Duplicates: p.Shared.Duplicates, Undecidable: p.Shared.Undecidable, Late: p.Shared.Late}
 	slices.SortFunc(s.Sources, func(a, b api.Source) int { return cmp.Compare(a.Name, b.Name) })
 	share := readShare(p, x.sources)
 	for i := range p.Dependencies {

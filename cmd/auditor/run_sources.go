@@ -247,7 +247,7 @@ func (s *source) show(p *pipeline.Picture, number int) api.Source {
 		Ignored: sumOf(c.Ignored) + c.Empty, Quarantined: c.Quarantined, GapRecords: c.Gap,
 	}
 	stats := &p.Stats[number]
-	out.Duplicates, out.Undecidable, out.Late = stats.Duplicates, stats.Undecidable, stats.Late
+	out.Duplicates, out.Undecidable, out.Late, out.Together = stats.Duplicates, stats.Undecidable, stats.Late, p.Together[number]
 	out.Counted = c.Lines - min(c.Lines, sumOf(c.Ignored)+sumOf(c.Quarantined))
 	counted := map[string]*pipeline.LivePartition{}
 	for i := range p.Partitions {

@@ -42,12 +42,22 @@ func countOf(l []*fate, is func(*fate) bool) int {
 	return n
 }
 
-func secondsOf(l []*fate, of func(*fate) bool) float64 {
+// secondsOf is the time of some of them, which nobody knows where the log tells that of none.
+func secondsOf(l []*fate, of func(*fate) bool) any {
 	var ms int64
+	timed, untimed := 0, 0
 	for _, f := range l {
-		if of(f) {
+		switch {
+		case !of(f):
+		case f.untimed:
+			untimed++
+		default:
+			timed++
 			ms += f.dur
 		}
+	}
+	if untimed > 0 && timed == 0 {
+		return nil
 	}
 	return float64(ms) / 1000
 }
@@ -363,6 +373,7 @@ func (t *truth) responsesOf(group []*fate, seconds int64) map[string]any {
 		"dead_seconds":       secondsOf(group, dead),
 		"busy_seconds":       secondsOf(group, func(*fate) bool { return true }),
 		"repeat_seconds":     secondsOf(group, func(f *fate) bool { return f.repeat }),
+		"untimed":            countOf(group, func(f *fate) bool { return f.untimed }),
 		"goodput_per_second": float64(countOf(group, func(f *fate) bool { return f.success && !dead(f) })) / float64(seconds),
 	}
 }

@@ -7,8 +7,10 @@ import "bytes"
 //
 // client_gone is a boolean or the logger's own flag, where an empty one means no.
 // With it, bytes sent make it during_response; none, under a status other than 0
-// and 499, undelivered_answer; status 0 or 499, before_response; and without
-// bytes_sent it is unknown_point. departure names the kind itself and wins; where
+// and 499, undelivered_answer; status 0 or 499, and one that the record shows as none,
+// before_response; and without bytes_sent it is unknown_point. So it is with no bytes under a
+// status that cannot be read, or none in the record: whether there was an answer to be
+// delivered is what it does not say. departure names the kind itself and wins; where
 // it names none (empty, none, no_record, not_recorded) it says nothing.
 //
 // A word of either that is not known here leaves the record as it was without
@@ -49,9 +51,9 @@ func toldDeparture(e *Entry, gone, departure []byte, flagged bool) {
 		e.Gone, e.Departure = GoneNo, NotRecorded
 	case e.BytesSent > 0:
 		e.tell(GoneYes, DeliveredPartial, WorkYes, DuringResponse)
-	case e.Status == 499, e.Status == 0 && (e.zeroStatus() || isDash(e.StatusRaw) || e.BytesSent == 0):
+	case e.Status == 499, e.zeroStatus(), e.Status == 0 && isDash(e.StatusRaw):
 		e.tell(GoneYes, DeliveredNone, WorkUnknown, BeforeResponse)
-	case e.BytesSent == 0:
+	case e.BytesSent == 0 && e.Status != 0:
 		e.tell(GoneYes, DeliveredNone, WorkYes, UndeliveredAnswer)
 	default:
 		e.tell(GoneYes, DeliveredUnknown, WorkUnknown, UnknownPoint)

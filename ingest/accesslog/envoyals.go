@@ -224,6 +224,10 @@ func (p *Parser) alsPut(column int, v []byte) {
 }
 
 func (p *Parser) alsNumber(column int, n int64) {
+	if n >= 0 {
+		p.putColumn(column, p.numberOf(uint64(n)))
+		return
+	}
 	p.putColumn(column, p.keep(strconv.AppendInt(p.grow(20), n, 10)))
 }
 
@@ -377,12 +381,49 @@ func (p *Parser) alsTLS(b []byte) error {
 
 // alsAddress reads an address of the network, or the path of a socket.
 func (p *Parser) alsAddress(b []byte, column int, withPort bool) error {
+	host, port, is := alsSocket(b)
+	if !is {
+		var err error
+		if host, port, err = alsAnyAddress(b); err != nil {
+			return err
+		}
+	}
+	if withPort && port != 0 && len(host) != 0 {
+		digits := p.numberOf(port)
+		v := append(append(p.grow(len(host)+21), host...), ':')
+		host = p.keep(append(v, digits...))
+	}
+	p.alsPut(column, host)
+	return nil
+}
+
+// alsSocket reads what nearly all addresses are: {1: {2: host, 3: port}} and no more, with
+// lengths of one byte and a port of up to three.
+func alsSocket(b []byte) (host []byte, port uint64, is bool) {
+	socket, is := protoOnly(b, 1)
+	if !is || len(socket) < 2 || socket[0] != 2<<3|wireBytes || socket[1] >= 0x80 || 2+int(socket[1]) > len(socket) {
+		return nil, 0, false
+	}
+	end := 2 + int(socket[1])
+	host = socket[2:end:end]
+	switch rest := socket[end:]; {
+	case len(rest) == 0:
+		return host, 0, true
+	case len(rest) == 2 && rest[0] == 3<<3 && rest[1] < 0x80:
+		return host, uint64(rest[1]), true
+	case len(rest) == 3 && rest[0] == 3<<3 && rest[1] >= 0x80 && rest[2] < 0x80:
+		return host, uint64(rest[1]&0x7f) | uint64(rest[2])<<7, true
+	case len(rest) == 4 && rest[0] == 3<<3 && rest[1] >= 0x80 && rest[2] >= 0x80 && rest[3] < 0x80:
+		return host, uint64(rest[1]&0x7f) | uint64(rest[2]&0x7f)<<7 | uint64(rest[3])<<14, true
+	}
+	return nil, 0, false
+}
+
+func alsAnyAddress(b []byte) (host []byte, port uint64, err error) {
 	var f protoField
-	var host []byte
-	port := uint64(0)
 	for i, next := 0, 0; i < len(b); i = next {
 		if next = f.read(b, i); next <= 0 {
-			return RejectCut
+			return nil, 0, RejectCut
 		}
 		if f.wire != wireBytes || f.number > 2 {
 			continue
@@ -390,7 +431,7 @@ func (p *Parser) alsAddress(b []byte, column int, withPort bool) error {
 		path, inner := f.number == 2, f.bytes
 		for i, next := 0, 0; i < len(inner); i = next {
 			if next = f.read(inner, i); next <= 0 {
-				return RejectCut
+				return nil, 0, RejectCut
 			}
 			switch {
 			case f.wire == wireBytes && (f.number == 1 && path || f.number == 2 && !path):
@@ -400,12 +441,7 @@ func (p *Parser) alsAddress(b []byte, column int, withPort bool) error {
 			}
 		}
 	}
-	if withPort && port != 0 && len(host) != 0 {
-		v := append(append(p.grow(len(host)+21), host...), ':')
-		host = p.keep(strconv.AppendUint(v, port, 10))
-	}
-	p.alsPut(column, host)
-	return nil
+	return host, port, nil
 }
 
 // protoNanos reads a Timestamp or a Duration.
@@ -507,7 +543,14 @@ func (p *Parser) alsResponse(b []byte) (err error) {
 func (p *Parser) alsMap(b []byte, of int) error {
 	var f protoField
 	var name, value []byte
-	for i, next := 0, 0; i < len(b); i = next {
+	i := 0
+	if len(b) > 2 && b[0] == 1<<3|wireBytes && b[1] < 0x80 && 2+int(b[1]) <= len(b) { // as nearly all are
+		name, i = b[2:2+b[1]:2+b[1]], 2+int(b[1])
+		if v, is := protoOnly(b[i:], 2); is {
+			value, i = v, len(b)
+		}
+	}
+	for next := 0; i < len(b); i = next {
 		if next = f.read(b, i); next <= 0 {
 			return RejectCut
 		}

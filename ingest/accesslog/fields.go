@@ -270,6 +270,10 @@ func (p *Parser) putName(name, v []byte) {
 // putMember is putName for who has looked the name up before.
 func (p *Parser) putMember(m *member, v []byte) {
 	dash := len(v) == 1 && v[0] == '-'
+	if m.one != nil && !dash {
+		p.raw.set(m.one, v)
+		return
+	}
 	for _, t := range m.targets {
 		if dash {
 			p.raw.setNull(t)

@@ -15,7 +15,7 @@ func (p *Parser) tokenizeIngressNginx(line []byte) error {
 	if err != nil {
 		return err
 	}
-	if rest, err = p.nginxStatus(rest); err != nil {
+	if rest, err = p.nginxResult(rest); err != nil {
 		return err
 	}
 	if len(rest) == 0 {
@@ -33,7 +33,7 @@ func (p *Parser) tokenizeIngressNginx(line []byte) error {
 		}
 	}
 	if n >= 0 {
-		p.putName([]byte("http_user_agent"), p.unescaped(agent[:n]))
+		p.putColumn(nginxUserAgent, p.unescaped(agent[:n]))
 	}
 	return p.ingressTail(rest)
 }
@@ -53,10 +53,10 @@ func (p *Parser) ingressTail(s []byte) error {
 	if _, ok := tryTime(took); !ok && !isDash(took) {
 		return RejectSyntax
 	}
-	p.putName([]byte("request_length"), length)
-	p.putName([]byte("request_time"), took)
+	p.putColumn(nginxRequestLength, length)
+	p.putColumn(nginxRequestTime, took)
 
-	for i, name := range [...]string{"proxy_upstream_name", "proxy_alternative_upstream_name"} {
+	for i := range 2 {
 		if len(s) == 0 {
 			return RejectCut
 		}
@@ -73,22 +73,22 @@ func (p *Parser) ingressTail(s []byte) error {
 			}
 			return RejectSyntax
 		}
-		p.putName([]byte(name), s[1:n])
+		p.putColumn(nginxProxyUpstreamName+i, s[1:n])
 		s = skipBlanks(s[n+1:])
 	}
-	for _, name := range [...]string{"upstream_addr", "upstream_response_length", "upstream_response_time", "upstream_status"} {
+	for i := nginxUpstreamAddr; i <= nginxUpstreamStatus; i++ {
 		if len(s) == 0 {
 			return RejectCut
 		}
 		n := listEnd(s)
-		p.putName([]byte(name), s[:n])
+		p.putColumn(i, s[:n])
 		s = skipBlanks(s[n:])
 	}
 	id, s := cutBlank(s)
 	if len(id) == 0 {
 		return RejectCut
 	}
-	p.putName([]byte("req_id"), id)
+	p.putColumn(nginxReqID, id)
 	_, err := p.appended(s, true)
 	return err
 }

@@ -2,6 +2,35 @@ package accesslog
 
 import "bytes"
 
+// nginxColumns are the columns of both of nginx's lines, behind them those of ingress-nginx
+// alone; the constants below are their places.
+var nginxColumns = []string{
+	"remote_addr", "remote_user", "msec", "time_local", "request", "status", "body_bytes_sent", "http_referer", "http_user_agent",
+	"request_length", "request_time", "proxy_upstream_name", "proxy_alternative_upstream_name",
+	"upstream_addr", "upstream_response_length", "upstream_response_time", "upstream_status", "req_id",
+}
+
+const (
+	nginxRemoteAddr = iota
+	nginxRemoteUser
+	nginxMsec
+	nginxTimeLocal
+	nginxRequest
+	nginxStatus
+	nginxBodyBytesSent
+	nginxReferer
+	nginxUserAgent
+	nginxRequestLength
+	nginxRequestTime
+	nginxProxyUpstreamName
+	nginxProxyAlternativeUpstreamName
+	nginxUpstreamAddr
+	nginxUpstreamResponseLength
+	nginxUpstreamResponseTime
+	nginxUpstreamStatus
+	nginxReqID
+)
+
 // nginx-combined is
 //
 //	addr - user [time_local] "request" status body_bytes "referer" "user agent"
@@ -29,7 +58,7 @@ func (p *Parser) tokenizeNginxCombined(line []byte) error {
 		_, err := p.appended(rest, true)
 		return err
 	}
-	if rest, err = p.nginxStatus(rest); err != nil || len(rest) == 0 {
+	if rest, err = p.nginxResult(rest); err != nil || len(rest) == 0 {
 		return err // the common format has no more
 	}
 	if rest[0] != '"' {
@@ -54,7 +83,7 @@ func (p *Parser) tokenizeNginxCombined(line []byte) error {
 		n = bytes.LastIndexByte(agent, '"')
 	}
 	if n >= 0 {
-		p.putName([]byte("http_user_agent"), p.unescaped(agent[:n]))
+		p.putColumn(nginxUserAgent, p.unescaped(agent[:n]))
 	}
 	return nil
 }
@@ -85,16 +114,16 @@ func (p *Parser) nginxHead(line []byte) (rest []byte, err error) {
 			return nil, RejectSyntax
 		}
 		addr, user := cutBlank(who)
-		p.putName([]byte("remote_addr"), addr)
+		p.putColumn(nginxRemoteAddr, addr)
 		if bytes.HasPrefix(user, []byte("- ")) {
-			p.putName([]byte("remote_user"), bytes.TrimRight(user[2:], " "))
+			p.putColumn(nginxRemoteUser, bytes.TrimRight(user[2:], " "))
 		}
 	}
 	if i := bytes.IndexByte(stamp, '|'); i >= 0 {
-		p.putName([]byte("msec"), stamp[i+1:])
+		p.putColumn(nginxMsec, stamp[i+1:])
 		stamp = stamp[:i]
 	}
-	p.putName([]byte("time_local"), stamp)
+	p.putColumn(nginxTimeLocal, stamp)
 
 	n, clean := closingQuote(line[q+1:], true)
 	if n < 0 {
@@ -103,7 +132,7 @@ func (p *Parser) nginxHead(line []byte) (rest []byte, err error) {
 	if !clean {
 		p.quoteInHeader()
 	}
-	p.putName([]byte("request"), p.unescaped(line[q+1:q+1+n]))
+	p.putColumn(nginxRequest, p.unescaped(line[q+1:q+1+n]))
 	return skipBlanks(line[q+n+2:]), nil
 }
 
@@ -139,8 +168,8 @@ func isIP(b []byte) bool {
 	return colons > 1 || colons == 0 && letters == 0 && dots == 3
 }
 
-// nginxStatus reads the status and the body's byte count.
-func (p *Parser) nginxStatus(s []byte) (rest []byte, err error) {
+// nginxResult reads the status and the body's byte count.
+func (p *Parser) nginxResult(s []byte) (rest []byte, err error) {
 	status, rest := cutBlank(s)
 	size, rest := cutBlank(rest)
 	switch {
@@ -151,8 +180,8 @@ func (p *Parser) nginxStatus(s []byte) (rest []byte, err error) {
 	case !allDigits(size) && !isDash(size):
 		return nil, RejectSyntax
 	}
-	p.putName([]byte("status"), status)
-	p.putName([]byte("body_bytes_sent"), size)
+	p.putColumn(nginxStatus, status)
+	p.putColumn(nginxBodyBytesSent, size)
 	return rest, nil
 }
 
@@ -180,7 +209,7 @@ func (p *Parser) nginxHeaders(s []byte) (agent []byte, n int, rest []byte, err e
 	case tokenBroken:
 		return agent, -1, afterAll, nil
 	}
-	p.putName([]byte("http_referer"), p.unescaped(referer.value))
+	p.putColumn(nginxReferer, p.unescaped(referer.value))
 	return agent, len(ua.value), rest, nil
 }
 
@@ -245,12 +274,14 @@ func (p *Parser) pair(t token, escapes bool) {
 	name := t.name
 	switch {
 	case string(name) == "ua" && (isAddressList(t.value) || t.kind == tokenBracketed):
-		name = []byte("upstream_addr")
+		name = upstreamAddrName
 	case string(name) == "url" && (isLengthList(t.value) || t.kind == tokenBracketed):
-		name = []byte("upstream_response_length")
+		name = upstreamLengthName
 	}
 	p.putName(name, p.tokenText(t, escapes))
 }
+
+var upstreamAddrName, upstreamLengthName = []byte("upstream_addr"), []byte("upstream_response_length")
 
 // tokenText is the value that a token stands for.
 func (p *Parser) tokenText(t token, escapes bool) []byte {
@@ -284,7 +315,16 @@ func isAddress(b []byte) bool {
 		return true
 	}
 	i := bytes.LastIndexByte(b, ':')
-	return i > 0 && len(b)-i-1 <= 5 && allDigits(b[i+1:]) && !bytes.ContainsAny(b, ` /"=`)
+	if i <= 0 || len(b)-i-1 > 5 || !allDigits(b[i+1:]) {
+		return false
+	}
+	for _, c := range b[:i] {
+		switch c {
+		case ' ', '/', '"', '=':
+			return false
+		}
+	}
+	return true
 }
 
 // isLengthList says that every entry of a list is a number or a dash.

@@ -82,6 +82,9 @@ func (p *Parser) otlpGoesOn(line []byte) bool {
 // otlpBatch begins a line, in whichever of the two forms it is: a listener takes both.
 func (p *Parser) otlpBatch(text []byte, depth int, before Notes, e *Entry) (rest []byte, err error) {
 	o := &p.otlp
+	if len(text) == len(RejectTooLong) && string(text) == string(RejectTooLong) {
+		return nil, RejectTooLong // in place of a record that was sent, and was too large to be kept
+	}
 	if o.binary = len(text) == 0 || text[0] != '{'; o.binary {
 		return p.protoBatch(text, before, e)
 	}

@@ -194,3 +194,17 @@ func TestOTLPgRPC(t *testing.T) {
 		wantAll(t, readOTLP(t, p, fmt.Sprintf(span, attributes), show), want)
 	}
 }
+
+// In place of a record that was too large to be kept stands the reason for which it is
+// refused, and nothing else is taken for that.
+func TestOTLPTooLong(t *testing.T) {
+	for _, format := range []string{"otlp-json", "otlp-proto"} {
+		p := mustNew(t, Config{Format: format})
+		for line, want := range map[string]error{"too_long": RejectTooLong, "too_long ": RejectSyntax, "too_long1": RejectSyntax, "too_lon": RejectSyntax} {
+			var e Entry
+			if rest, err := p.Parse([]byte(line), &e); err != want || len(rest) != 0 {
+				t.Errorf("%s: %q: %v, and %d bytes are left; want %v", format, line, err, len(rest), want)
+			}
+		}
+	}
+}

@@ -2,8 +2,8 @@ package accesslog
 
 import (
 	"encoding/binary"
-	"encoding/hex"
 	"math"
+	"math/bits"
 	"strconv"
 )
 
@@ -47,6 +47,25 @@ func (f *protoField) read(b []byte, i int) (next int) {
 }
 
 func (f *protoField) readAny(b []byte, i int) (next int) {
+	if uint(i)+2 < uint(len(b)) && b[i]&0x87 == 0x80|wireBytes && b[i+1]-1 < 0x7f && b[i+2] < 0x80 { // numbers from 16 on
+		start := i + 3
+		if next = start + int(b[i+2]); next > len(b) {
+			return -1
+		}
+		f.number, f.wire, f.start = int(b[i]>>3&15)|int(b[i+1])<<4, wireBytes, start
+		f.bytes = b[start:next:next]
+		return next
+	}
+	if uint(i)+2 < uint(len(b)) && b[i]&0x87 == wireVarint && b[i] >= 8 {
+		if f.number, f.wire = int(b[i]>>3), wireVarint; b[i+1] < 0x80 {
+			f.value = uint64(b[i+1])
+			return i + 2
+		}
+		if b[i+2] < 0x80 {
+			f.value = uint64(b[i+1]&0x7f) | uint64(b[i+2])<<7
+			return i + 3
+		}
+	}
 	var tag uint64
 	if tag, i = protoVarint(b, i); tag>>3 == 0 || tag>>3 > 1<<29 {
 		return -1
@@ -85,6 +104,17 @@ func protoVarint(b []byte, i int) (v uint64, next int) {
 	}
 	if b[i] < 0x80 {
 		return uint64(b[i]), i + 1
+	}
+	if rest := b[i:]; len(rest) >= 8 { // seven bits of each byte, up to the first below 0x80
+		x := binary.LittleEndian.Uint64(rest)
+		if ends := ^x & highs; ends != 0 {
+			size := bits.TrailingZeros64(ends) + 1
+			x &= 1<<size - 1 // 1<<64 is 0
+			x &^= highs
+			x = x&0x007f007f007f007f | x&0x7f007f007f007f00>>1
+			x = x&0x00003fff00003fff | x&0x3fff00003fff0000>>2
+			return x&0x0fffffff | x&0x0fffffff00000000>>4, i + size/8
+		}
 	}
 	v, n := binary.Uvarint(b[i:])
 	if n <= 0 {
@@ -275,16 +305,61 @@ func (p *Parser) protoLog(f *protoField) error {
 // protoTime takes nanoseconds, of which 0 are none.
 func (p *Parser) protoTime(column int, ns uint64) {
 	if ns != 0 {
-		p.putColumn(column, p.keep(strconv.AppendUint(p.grow(20), ns, 10)))
+		p.putColumn(column, p.numberOf(ns))
 	}
 }
+
+// numberOf is the text of a number. Most statuses, counts and attempts are below 1000.
+func (p *Parser) numberOf(n uint64) []byte {
+	const most = 20
+	v := p.grow(most)[:most]
+	i := most
+	for ; n >= 1000; n /= 1000 {
+		i -= 3
+		copy(v[i:i+3], threeDigits[n%1000][:])
+	}
+	d := &threeDigits[n]
+	switch {
+	case n >= 100:
+		i -= 3
+		copy(v[i:i+3], d[:])
+	case n >= 10:
+		i -= 2
+		copy(v[i:i+2], d[1:])
+	default:
+		i--
+		v[i] = d[2]
+	}
+	p.scratch = p.scratch[:len(p.scratch)+most]
+	return v[i:most:most]
+}
+
+var threeDigits = func() (t [1000][3]byte) {
+	for n := range t {
+		t[n] = [3]byte{'0' + byte(n/100), '0' + byte(n/10%10), '0' + byte(n%10)}
+	}
+	return t
+}()
 
 func (p *Parser) hexOf(id []byte) []byte {
 	if len(id) > 16 {
 		return nil
 	}
-	return p.keep(hex.AppendEncode(p.grow(32), id))
+	v := p.grow(32)[:2*len(id)]
+	for i := 0; i < len(id); i++ {
+		binary.LittleEndian.PutUint16(v[2*i:], hexPairs[id[i]])
+	}
+	return p.keep(v)
 }
+
+// hexPairs are the two digits of each byte.
+var hexPairs = func() (t [256]uint16) {
+	const digits = "0123456789abcdef"
+	for c := range t {
+		t[c] = uint16(digits[c>>4]) | uint16(digits[c&15])<<8
+	}
+	return t
+}()
 
 // protoList reads the attributes that a message holds in its fields of one number.
 func (p *Parser) protoList(b []byte, number int, n *node) error {
@@ -345,6 +420,10 @@ func (p *Parser) protoAttribute(b []byte, n *node) error {
 				p.otlpPut(m, text)
 				return nil
 			}
+			if len(v) == 3 && v[0] == 3<<3|wireVarint && v[1] >= 0x80 && v[2] < 0x80 { // {3: a number of up to 14 bits}
+				p.otlpPut(m, p.numberOf(uint64(v[1]&0x7f)|uint64(v[2])<<7))
+				return nil
+			}
 		}
 	}
 	for i < len(b) {
@@ -394,7 +473,11 @@ func (p *Parser) protoAny(b []byte, m *member) (v []byte, is bool, err error) {
 		case f.number == 2 && f.wire == wireVarint:
 			v = p.keep(strconv.AppendBool(p.grow(5), f.value != 0))
 		case f.number == 3 && f.wire == wireVarint:
-			v = p.keep(strconv.AppendInt(p.grow(20), int64(f.value), 10))
+			if v = nil; f.value>>63 == 0 {
+				v = p.numberOf(f.value)
+			} else {
+				v = p.keep(strconv.AppendInt(p.grow(20), int64(f.value), 10))
+			}
 		case f.number == 4 && f.wire == wire64:
 			v = p.keep(strconv.AppendFloat(p.grow(32), math.Float64frombits(f.value), 'f', -1, 64))
 		case f.number == 5 && f.wire == wireBytes:

@@ -1,12 +1,14 @@
 package accesslog
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"testing"
@@ -230,5 +232,86 @@ func TestOTLPProtoBroken(t *testing.T) {
 		if _, err := p.Parse([]byte(line), &Entry{}); err != RejectSyntax {
 			t.Errorf("%q: %v", line, err)
 		}
+	}
+}
+
+// A number is read as the standard library reads it, wherever it stands and ends, and is
+// written as strconv writes it.
+func TestProtoNumbers(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	p := mustNew(t, Config{Format: "otlp-proto"})
+	for n := range 50_000 {
+		v := random.Uint64() >> random.UintN(65)
+		if n < 2000 {
+			v = uint64(n)
+		}
+		if got := p.numberOf(v); string(got) != strconv.FormatUint(v, 10) {
+			t.Fatalf("%d is written %q", v, got)
+		}
+		p.scratch = p.scratch[:0]
+		b := append(make([]byte, random.IntN(4)), binary.AppendUvarint(nil, v)...)
+		at := len(b) - len(binary.AppendUvarint(nil, v))
+		for range random.IntN(12) {
+			b = append(b, byte(random.Uint32()))
+		}
+		if random.IntN(4) == 0 {
+			b = b[:random.IntN(len(b)+1)]
+		}
+		if random.IntN(4) == 0 && at < len(b) { // longer than need be, or too long
+			for i := range b[at:] {
+				b[at+i] |= byte(random.UintN(2)) << 7
+			}
+		}
+		want, size := uint64(0), 0
+		if at < len(b) {
+			want, size = binary.Uvarint(b[at:])
+		}
+		got, next := protoVarint(b, at)
+		if size <= 0 && next != -1 || size > 0 && (got != want || next != at+size) {
+			t.Fatalf("%x from %d: %d up to %d, want %d and %d bytes", b, at, got, next, want, size)
+		}
+	}
+	for size := range 17 {
+		id := make([]byte, size)
+		for i := range id {
+			id[i] = byte(random.Uint32())
+		}
+		if got := p.hexOf(id); string(got) != hex.EncodeToString(id) {
+			t.Errorf("%x is written %q", id, got)
+		}
+	}
+}
+
+// What is read on a short way is what the long way reads: addresses with all that may be
+// wrong with them.
+func TestALSAddresses(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	short := 0
+	for range 100_000 {
+		var socket, address protoMessage
+		if random.IntN(8) == 0 {
+			socket.varint(1, uint64(random.IntN(2)))
+		}
+		socket.bytes(2, bytes.Repeat([]byte("1"), random.IntN(3)*random.IntN(70)))
+		if random.IntN(4) != 0 {
+			socket.varint(3, random.Uint64()>>(40+random.UintN(24)))
+		}
+		address.bytes(1+random.IntN(2), socket)
+		if random.IntN(3) == 0 {
+			address[random.IntN(len(address))] = byte(random.Uint32())
+		}
+		address = address[:len(address)-random.IntN(4)/3]
+		host, port, is := alsSocket(address)
+		if !is {
+			continue
+		}
+		short++
+		wantHost, wantPort, err := alsAnyAddress(address)
+		if err != nil || !bytes.Equal(host, wantHost) || port != wantPort {
+			t.Fatalf("%x: %q and %d, want %q and %d, %v", address, host, port, wantHost, wantPort, err)
+		}
+	}
+	if short < 10_000 {
+		t.Errorf("only %d addresses went the short way", short)
 	}
 }

@@ -1,6 +1,10 @@
 package accesslog
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+)
 
 // otlpMembers reads the members of the record that begin at b[i], and gives the
 // place behind it and a span's kind.
@@ -106,11 +110,18 @@ func (p *Parser) otlpAttributes(b []byte, i int, n *node) (int, error) {
 	}
 }
 
-// How nearly every attribute begins, and how its value does.
+// How nearly every attribute begins, and how its value begins and ends: text, a number, or a
+// header's one value.
 const (
 	otlpKeyHead    = `"key":"`
 	otlpStringHead = `"value":{"stringValue":"`
+	otlpIntHead    = `"value":{"intValue":"`
+	otlpArrayHead  = `"value":{"arrayValue":{"values":[{"stringValue":"`
+	otlpArrayTail  = `}]}}}`
 )
+
+// begins says that b begins with head.
+func begins(b []byte, head string) bool { return len(b) >= len(head) && string(b[:len(head)]) == head }
 
 // otlpAttribute reads the members of the attribute at b[i], which follows prev.
 func (p *Parser) otlpAttribute(b []byte, i int, n *node, prev *member) (*member, int, error) {
@@ -141,8 +152,24 @@ func (p *Parser) otlpAttribute(b []byte, i int, n *node, prev *member) (*member,
 				}
 			}
 			known = true
-			if rest = b[i:]; len(rest) > len(otlpStringHead)+1 && rest[0] == ',' && string(rest[1:1+len(otlpStringHead)]) == otlpStringHead {
-				i += 1 + len(otlpStringHead)
+			if i >= len(b) || b[i] != ',' {
+				continue
+			}
+			head := 0
+			switch value := b[i+1:]; {
+			case begins(value, otlpStringHead):
+				head = len(otlpStringHead)
+			case begins(value, otlpIntHead):
+				head = len(otlpIntHead)
+			case begins(value, otlpArrayHead) && p.otlp.depth < maxDepth:
+				v, j, err := p.otlpText(b, i+1+len(otlpArrayHead), len(m.targets) != 0)
+				if err == nil && begins(b[j:], otlpArrayTail) { // else there are more
+					p.otlpPut(m, v)
+					return m, j + len(otlpArrayTail), nil
+				}
+			}
+			if head != 0 {
+				i += 1 + head
 				v, j, err := p.otlpText(b, i, len(m.targets) != 0)
 				if err != nil {
 					return m, j, err
@@ -351,12 +378,12 @@ func otlpBare(b []byte, i int) int {
 
 // otlpText reads the string whose first byte is b[i], after the quote.
 func (p *Parser) otlpText(b []byte, i int, wanted bool) (v []byte, next int, err error) {
-	n := bytes.IndexByte(b[i:], '"')
-	if n < 0 {
-		return nil, len(b), RejectCut
-	}
-	if v = b[i : i+n]; bytes.IndexByte(v, '\\') < 0 {
-		return v, i + n + 1, nil
+	n := quoteOrBackslash(b, i)
+	switch {
+	case n == len(b):
+		return nil, n, RejectCut
+	case b[n] == '"':
+		return b[i:n], n + 1, nil
 	}
 	end, _ := closing(b, i, false)
 	if end < 0 {
@@ -366,6 +393,20 @@ func (p *Parser) otlpText(b []byte, i int, wanted bool) (v []byte, next int, err
 		v = p.unescape(v)
 	}
 	return v, end + 1, nil
+}
+
+// quoteOrBackslash is the place of the first of the two from b[i] on, or the length of b.
+func quoteOrBackslash(b []byte, i int) int {
+	for ; i+8 <= len(b); i += 8 {
+		x := binary.LittleEndian.Uint64(b[i:])
+		if found := zeros(x^'"'*lows) | zeros(x^'\\'*lows); found != 0 {
+			return i + bits.TrailingZeros64(found)/8
+		}
+	}
+	for i < len(b) && b[i] != '"' && b[i] != '\\' {
+		i++
+	}
+	return i
 }
 
 // otlpSkip passes over the value at b[i].

@@ -84,9 +84,9 @@ var formats = []format{
 		names: [][]alias{envoyNames}},
 	{name: "logfmt", duration: unitMillis,
 		names: [][]alias{jsonNames, nginxShared}, tokenize: (*Parser).tokenizeLogfmt},
-	{name: "nginx-combined", vendor: vendorNginx, stampEnd: true, duration: unitSeconds,
+	{name: "nginx-combined", vendor: vendorNginx, stampEnd: true, duration: unitSeconds, columns: nginxColumns,
 		names: [][]alias{nginxNames, nginxShared}, tokenize: (*Parser).tokenizeNginxCombined},
-	{name: "ingress-nginx", vendor: vendorNginx, stampEnd: true, duration: unitSeconds,
+	{name: "ingress-nginx", vendor: vendorNginx, stampEnd: true, duration: unitSeconds, columns: nginxColumns,
 		names: [][]alias{nginxNames, nginxShared}, tokenize: (*Parser).tokenizeIngressNginx},
 	{name: "envoy-text", vendor: vendorEnvoy, duration: unitMillis, columns: envoyColumns,
 		names: [][]alias{envoyNames}, tokenize: (*Parser).tokenizeEnvoyText},
@@ -435,7 +435,9 @@ func leading(line []byte) ([]byte, Notes, error) {
 	for len(line) > 0 && line[0] == 0 {
 		line, n = line[1:], n|NoteNULsSkipped
 	}
-	line = bytes.TrimLeft(line, " \t\r\n")
+	if len(line) != 0 && line[0] <= ' ' {
+		line = bytes.TrimLeft(line, " \t\r\n")
+	}
 	if len(line) == 0 {
 		return nil, n, RejectSyntax
 	}
@@ -477,7 +479,9 @@ func (p *Parser) record(text []byte, depth int, before Notes, e *Entry) (rest []
 	if p.format.pattern {
 		end = "\r\n" // the pattern may want the blanks
 	}
-	text = bytes.TrimRight(text, end)
+	if n := len(text); n != 0 && text[n-1] <= ' ' {
+		text = bytes.TrimRight(text, end)
+	}
 	if len(text) == 0 {
 		return nil, RejectSyntax
 	}

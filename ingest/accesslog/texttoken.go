@@ -92,11 +92,8 @@ func nameEnd(s []byte) int {
 
 // firstQuote is the place of the first quote that is not escaped, or -1.
 func firstQuote(s []byte) int {
-	for i := 0; i < len(s); i++ {
-		switch s[i] {
-		case '\\':
-			i++
-		case '"':
+	for i := quoteOrBackslash(s, 0); i < len(s); i = quoteOrBackslash(s, i+2) {
+		if s[i] == '"' {
 			return i
 		}
 	}

@@ -24,6 +24,11 @@ type dayCache struct {
 	// nanoseconds of its start. Without minute there is none.
 	date, clock uint64
 	minute      int64
+
+	// The day of the CLF stamp that was read last, "03/Mar/2" and "Mar/2026", and the Unix
+	// time of its start; 0 is none.
+	clfHead, clfTail uint64
+	clfSecond        int64
 }
 
 // stamp reads a point in time as Unix nanoseconds with the resolution of what
@@ -143,7 +148,7 @@ func (p *Parser) rfc3339(b []byte) (ns, uncertainty int64, ok bool) {
 		if !ok1 || !ok2 || !ok3 || !validDate(year, month, day) {
 			return 0, 0, false
 		}
-		*d = dayCache{head: head, tail: tail, second: 86400 * daysSinceEpoch(year, month, day), ok: true}
+		d.head, d.tail, d.second, d.ok, d.minute = head, tail, 86400*daysSinceEpoch(year, month, day), true, 0
 	}
 	second, ok := clock(b[11], b[12], b[14], b[15], b[17], b[18])
 	if !ok {
@@ -160,17 +165,22 @@ func (p *Parser) clf(b []byte) (ns, uncertainty int64, ok bool) {
 	if b[6] != '/' || b[11] != ':' || b[14] != ':' || b[17] != ':' {
 		return 0, 0, false
 	}
-	day, ok1 := digits(b[:2])
-	year, ok2 := digits(b[7:11])
-	month := monthOf(b[3:6])
-	if !ok1 || !ok2 || !validDate(year, month, day) {
-		return 0, 0, false
+	d := &p.day
+	head, tail := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[3:])
+	if d.clfSecond == 0 || d.clfHead != head || d.clfTail != tail {
+		day, ok1 := digits(b[:2])
+		year, ok2 := digits(b[7:11])
+		month := monthOf(b[3:6])
+		if !ok1 || !ok2 || !validDate(year, month, day) {
+			return 0, 0, false
+		}
+		d.clfHead, d.clfTail, d.clfSecond = head, tail, 86400*daysSinceEpoch(year, month, day)
 	}
 	second, ok := clock(b[12], b[13], b[15], b[16], b[18], b[19])
 	if !ok {
 		return 0, 0, false
 	}
-	return p.fractionAndZone(86400*daysSinceEpoch(year, month, day)+second, b[20:])
+	return p.fractionAndZone(d.clfSecond+second, b[20:])
 }
 
 // compact reads 20260303T101542Z.

@@ -52,13 +52,29 @@ func TestToldWords(t *testing.T) {
 	}
 }
 
-// A status that cannot be read does not place a departure.
+// A status that cannot be read, or is not there, does not place a departure: with nothing
+// sent it may have been an answer that nobody got, or none. A status that is shown as none
+// is read as that.
 func TestToldUnreadableStatus(t *testing.T) {
 	p := mustNew(t, Config{Format: "json"})
-	for status, want := range map[string]Departure{`0`: BeforeResponse, `"000"`: BeforeResponse, `499.0`: BeforeResponse, `"abc"`: UnknownPoint, `1000`: UnknownPoint} {
+	for _, sent := range []string{"", `,"bytes_sent":0`} {
+		for status, want := range map[string]Departure{
+			`,"status":0`: BeforeResponse, `,"status":"000"`: BeforeResponse, `,"status":499.0`: BeforeResponse,
+			`,"status":"-"`: BeforeResponse, `,"status":null`: BeforeResponse,
+			`,"status":"abc"`: UnknownPoint, `,"status":1000`: UnknownPoint, `,"status":"5xx"`: UnknownPoint, `,"status":""`: UnknownPoint, ``: UnknownPoint,
+		} {
+			var e Entry
+			if _, err := p.Parse([]byte(`{"time":1772532942,"path":"/","client_gone":true`+sent+status+`}`), &e); err != nil || e.Departure != want {
+				t.Errorf("status %q, sent %q: %+v, %v; want %v", status, sent, outcomeOf(&e), err, want)
+			}
+			if e.Departure == UnknownPoint && (e.Work != WorkUnknown || e.Delivered != DeliveredUnknown || !e.Visible || e.Gone != GoneYes) {
+				t.Errorf("status %q, sent %q: %+v", status, sent, outcomeOf(&e))
+			}
+		}
+		// Whatever the status, what was sent was sent.
 		var e Entry
-		if _, err := p.Parse([]byte(`{"time":1772532942,"path":"/","client_gone":true,"status":`+status+`}`), &e); err != nil || e.Departure != want {
-			t.Errorf("status %s: %+v, %v", status, outcomeOf(&e), err)
+		if _, err := p.Parse([]byte(`{"time":1772532942,"path":"/","client_gone":true,"status":"abc","bytes_sent":7}`), &e); err != nil || e.Departure != DuringResponse {
+			t.Errorf("%+v, %v", outcomeOf(&e), err)
 		}
 	}
 }

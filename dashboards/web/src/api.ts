@@ -21,7 +21,7 @@ export interface Responses {
   refused: number;
   visibility: Ratio;
   dead_share: Ratio;
-  dead_seconds: number;
+  dead_seconds: Ratio;
   goodput_per_second: Ratio;
 }
 
@@ -106,7 +106,7 @@ export interface Part {
   repeats: number;
   load_factor: Ratio;
   excess: Ratio;
-  repeat_seconds: number;
+  repeat_seconds: Ratio;
 }
 
 export interface Question {
@@ -186,9 +186,10 @@ export interface Sources extends Meta {
     watermark: string | null;
     counted: number;
     quarantined: { [reason: string]: number };
-    late: number;
+    late: Ratio;
     gap_records: number;
   }[];
+  together: { sources: string[]; late: number } | null;
 }
 
 /** Refused is an answer that is a problem document, or no answer of the daemon at all. */

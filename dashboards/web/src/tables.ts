@@ -206,7 +206,8 @@ export function sources(p: Panel, a: Sources): void {
     return all.length > 0 ? all.map(([r, n]) => `${r} ${count(n)}`).join(", ") : "0";
   };
   const sampled = a.sampling ? ` One question in ${count(1 / a.sampling.share)} is followed.` : " Every question is followed.";
-  p.show(`Final until ${clock(a.complete_until)} UTC; ${covered(a.coverage)}.${sampled}`, a.sources.length > 0 ? table(
+  const together = a.together ? ` Late of ${a.together.sources.join(", ")} together: ${count(a.together.late)}.` : "";
+  p.show(`Final until ${clock(a.complete_until)} UTC; ${covered(a.coverage)}.${sampled}${together}`, a.sources.length > 0 ? table(
     ["source", "state", "lag", "read until", "counted", "quarantined", "late", "gaps"],
     a.sources.map((s) => [s.source, s.state + (s.error ? ": " + s.error : ""), seconds(s.lag_seconds), clock(s.watermark), count(s.counted), lost(s.quarantined), count(s.late), count(s.gap_records)]),
     ["state", "quarantined"],
