@@ -71,7 +71,7 @@ func figure(f aggregate.Figure) float64 {
 	return v
 }
 
-func whole[T uint64 | float64](f func(m *aggregate.Measure) T) func(*aggregate.Measure) float64 {
+func whole(f func(m *aggregate.Measure) uint64) func(*aggregate.Measure) float64 {
 	return func(m *aggregate.Measure) float64 { return float64(f(m)) }
 }
 
@@ -87,8 +87,8 @@ func measureSums(seconds int64) []sum {
 		{"sum(answers)", whole(func(m *measure) uint64 { return m.Responses.Answers })}, {"sum(refused)", whole(func(m *measure) uint64 { return m.Responses.Refused })},
 		{"sum(successes)", whole(func(m *measure) uint64 { return m.Responses.Success })}, {"sum(before_response)", whole(func(m *measure) uint64 { return m.Responses.BeforeResponse })},
 		{"sum(disconnected)", whole(func(m *measure) uint64 { return m.Responses.Disconnected })}, {"sum(expired)", whole(func(m *measure) uint64 { return m.Responses.Expired })},
-		{"sum(dead_seconds)", whole(func(m *measure) float64 { return m.Responses.DeadSeconds })}, {"sum(busy_seconds)", whole(func(m *measure) float64 { return m.Responses.BusySeconds })},
-		{"sum(repeat_seconds)", whole(func(m *measure) float64 { return m.Responses.RepeatSeconds })},
+		{"sum(dead_seconds)", func(m *measure) float64 { return figure(m.Responses.DeadSeconds) }}, {"sum(busy_seconds)", func(m *measure) float64 { return figure(m.Responses.BusySeconds) }},
+		{"sum(repeat_seconds)", func(m *measure) float64 { return figure(m.Responses.RepeatSeconds) }},
 		{"sum(after_gone)", whole(func(m *measure) uint64 { return m.RepeatAfter.Gone })}, {"sum(after_5xx)", whole(func(m *measure) uint64 { return m.RepeatAfter.Error })},
 		{"sum(after_429_503)", whole(func(m *measure) uint64 { return m.RepeatAfter.Overload })}, {"sum(after_success)", whole(func(m *measure) uint64 { return m.RepeatAfter.Success })},
 		{"sum(after_in_flight)", whole(func(m *measure) uint64 { return m.RepeatAfter.InFlight })},
