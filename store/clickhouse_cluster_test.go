@@ -69,7 +69,7 @@ func TestCluster(t *testing.T) {
 				replicated++
 			}
 		}
-		until(t, func() bool {
+		eventually(t, func() bool {
 			var n uint64
 			err := l.One(t.Context(), "SELECT count() FROM system.replicas WHERE database = 'auditor' AND active_replicas = 2 AND NOT is_readonly", &n)
 			if err != nil {
@@ -142,7 +142,7 @@ func TestCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := tickWrite(benchBase+300, 3)
-	until(t, func() bool {
+	eventually(t, func() bool {
 		within, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 		err := a.Write(within, w)
@@ -155,7 +155,7 @@ func TestCluster(t *testing.T) {
 		return errors.Is(err, store.ErrUnreachable) && strings.Contains(err.Error(), "285")
 	})
 	goOn()
-	until(t, func() bool { return a.Write(t.Context(), w) == nil })
+	eventually(t, func() bool { return a.Write(t.Context(), w) == nil })
 	if err := want.Write(t.Context(), w); err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestCluster(t *testing.T) {
 	}
 	both("after expiry")
 	// The replica that was away has lost its session with the ZooKeeper, and gets another.
-	until(t, func() bool {
+	eventually(t, func() bool {
 		err := b.Check(t.Context())
 		if err != nil && !errors.Is(err, store.ErrUnreachable) && !errors.Is(err, store.ErrReadOnly) {
 			t.Fatalf("what was away says %v", err)
@@ -243,6 +243,16 @@ func TestClusterConformance(t *testing.T) {
 		}
 		return r
 	})
+}
+
+// eventually waits for servers that are busy with one another, for a minute at most.
+func eventually(t *testing.T, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !done(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it does not come")
+		}
+	}
 }
 
 func openReduced(t testing.TB, c *clickhousetest.Cluster, addr, database string) *store.Reduced {
