@@ -1,8 +1,8 @@
 # The two commands that do everything on a fresh machine: make demo, make test.
 # Go (see go.mod) is all that they need. Where there is npm they build the live page,
 # too; make test uses a C compiler for the race detector, Chromium for the page, npm to
-# fetch a ClickHouse engine (178 MB, once), and apt-get an old server (16 MB, once), where
-# there are such.
+# fetch a ClickHouse engine (178 MB, once), apt-get an old server (16 MB, once) and, for
+# Java, a ZooKeeper (6 MB, once), where there are such.
 
 GO      ?= go
 BIN     := bin/auditor
@@ -12,7 +12,7 @@ DEMO    ?=
 RACE    := $(shell command -v $${CC:-cc} >/dev/null 2>&1 && echo -race)
 
 .DEFAULT_GOAL := help
-.PHONY: help build page demo samples test lint fuzz bench bench-replay bench-kafka bench-clickhouse bench-lab pgo record test-page screenshots test-recorded test-lab test-rig test-kafka clean
+.PHONY: help build page demo samples test lint fuzz bench bench-replay bench-kafka bench-clickhouse bench-lab pgo record test-page screenshots test-recorded test-lab test-rig test-kafka test-cluster clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -122,6 +122,9 @@ test-rig: ## hold the lab's model against a server and callers on real sockets
 
 test-kafka: ## kill daemons that read from a real Kafka broker, and audit what is left
 	$(GO) run ./ingest/kafkatest $(GO) test -count=1 -timeout 20m -run '^TestKafka' -v ./cmd/auditor
+
+test-cluster: ## hold the ClickHouse store to all its promises on two replicas of old servers
+	AUDITOR_CLUSTER=1 $(GO) test -count=1 -timeout 15m -run '^TestClusterConformance$$' -v ./store
 
 clean: ## remove what was built and fetched
 	rm -rf bin .cache $(WEB)/node_modules $(filter-out %/README,$(wildcard $(WEB)/dist/*))

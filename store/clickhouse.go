@@ -135,7 +135,9 @@ func dialClickHouse(at ClickHouse, o *ch.Options) (*clickhouse, error) {
 func (at *ClickHouse) settings() ch.Settings {
 	s := ch.Settings{"async_insert": 0, "insert_deduplicate": 0, "max_query_size": 16 << 20, "max_insert_block_size": 1 << 24}
 	if at.Cluster != "" {
-		maps.Copy(s, ch.Settings{"insert_quorum": "auto", "insert_quorum_parallel": 0, "select_sequential_consistency": 1})
+		maps.Copy(s, ch.Settings{
+			"insert_quorum": "auto", "insert_quorum_parallel": 0, "insert_quorum_timeout": int(quorumTimeout.Milliseconds()), "select_sequential_consistency": 1,
+		})
 	}
 	return s
 }

@@ -258,7 +258,7 @@ func (c *clickhouse) takeRules(ctx context.Context, scope string) (uint32, error
 			return 0, err
 		}
 		next = max(next, taken) + 1
-		if err := c.conn.Exec(ctx, fmt.Sprintf("INSERT INTO takings (scope, rules, token) SELECT %s, %d, %s", literal(scope), next, literal(c.token))); err != nil {
+		if err := c.insertSelect(ctx, fmt.Sprintf("INSERT INTO takings (scope, rules, token) SELECT %s, %d, %s", literal(scope), next, literal(c.token))); err != nil {
 			return 0, err
 		}
 		var asked uint64

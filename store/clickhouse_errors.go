@@ -22,6 +22,7 @@ var clickhouseErrors = map[int32]error{
 	159: ErrSlow, 160: ErrSlow, 209: ErrSlow, 202: ErrSlow, // TIMEOUT_EXCEEDED, TOO_SLOW, SOCKET_TIMEOUT, TOO_MANY_SIMULTANEOUS_QUERIES
 	252: ErrSlow, 241: ErrSlow, 319: ErrSlow, // TOO_MANY_PARTS, MEMORY_LIMIT_EXCEEDED, UNKNOWN_STATUS_OF_INSERT
 	210: ErrUnreachable, 285: ErrUnreachable, 999: ErrUnreachable, // NETWORK_ERROR, TOO_FEW_LIVE_REPLICAS, KEEPER_EXCEPTION
+	unsatisfiedQuorum: ErrUnreachable, replicaNotInQuorum: ErrUnreachable, 225: ErrUnreachable, // NO_ZOOKEEPER
 	115: ErrTooOld,                                             // UNKNOWN_SETTING
 	243: ErrFull,                                               // NOT_ENOUGH_SPACE
 	60:  ErrSchema, 16: ErrSchema, 47: ErrSchema, 8: ErrSchema, // UNKNOWN_TABLE, NO_SUCH_COLUMN_IN_TABLE, UNKNOWN_IDENTIFIER, THERE_IS_NO_COLUMN

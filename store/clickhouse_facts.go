@@ -165,7 +165,11 @@ func (c *clickhouse) insertColumns(ctx context.Context, b *columns) (err error) 
 	return c.insertBlock(ctx, insertFacts, factColumns, b.all())
 }
 
-func (c *clickhouse) insertBlock(ctx context.Context, text string, of []ch.ColumnNameAndType, values []any) (err error) {
+func (c *clickhouse) insertBlock(ctx context.Context, text string, of []ch.ColumnNameAndType, values []any) error {
+	return c.inserting(ctx, text, func() error { return c.sendBlock(ctx, text, of, values) })
+}
+
+func (c *clickhouse) sendBlock(ctx context.Context, text string, of []ch.ColumnNameAndType, values []any) (err error) {
 	batch, err := c.conn.PrepareBatch(ch.Context(ctx, ch.WithColumnNamesAndTypes(of)), text)
 	if err != nil {
 		return err
@@ -181,7 +185,12 @@ func (c *clickhouse) insertBlock(ctx context.Context, text string, of []ch.Colum
 
 // query reports every row of a query. into are where its columns are put, each time
 // anew.
-func (c *clickhouse) query(ctx context.Context, text string, into []any, each func() error) (err error) {
+func (c *clickhouse) query(ctx context.Context, text string, into []any, each func() error) error {
+	// What is refused has no rows.
+	return unlessRefused(ctx, func() error { return c.queryOnce(ctx, text, into, each) })
+}
+
+func (c *clickhouse) queryOnce(ctx context.Context, text string, into []any, each func() error) (err error) {
 	rows, err := c.conn.Query(ctx, text)
 	if err != nil {
 		return err

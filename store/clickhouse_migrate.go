@@ -139,7 +139,7 @@ func (c *clickhouse) migrate(ctx context.Context, began func(string)) error {
 const staleRun = "INTERVAL 10 MINUTE"
 
 func (c *clickhouse) sayRun(ctx context.Context, ended int) error {
-	return c.conn.Exec(ctx, fmt.Sprintf("INSERT INTO migration_runs (token, ended) SELECT %s, %d", literal(c.token), ended))
+	return c.insertSelect(ctx, fmt.Sprintf("INSERT INTO migration_runs (token, ended) SELECT %s, %d", literal(c.token), ended))
 }
 
 // beginRun makes sure that no other run is under way. All say that they run before
@@ -180,7 +180,7 @@ func (c *clickhouse) runSteps(ctx context.Context, began func(string)) error {
 				return fmt.Errorf("%s: %w", s.Name, err)
 			}
 		}
-		if err := c.conn.Exec(ctx, fmt.Sprintf("INSERT INTO migrations (number, name) SELECT %d, %s", i+1, literal(s.Name))); err != nil {
+		if err := c.insertSelect(ctx, fmt.Sprintf("INSERT INTO migrations (number, name) SELECT %d, %s", i+1, literal(s.Name))); err != nil {
 			return err
 		}
 	}

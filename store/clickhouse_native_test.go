@@ -17,8 +17,8 @@ import (
 )
 
 // What the engine of the other tests cannot show is tried on Debian's server, through
-// the store's own connections: the native protocol, TLS, other addresses, several
-// queries at once. It is too old for the tables of the store.
+// the store's own connections: TLS, passwords, other addresses, servers that hang or are
+// killed. It is too old for the tables of the store.
 
 // debianAt is how to reach a server of a test, in the clear.
 func debianAt(d *clickhousetest.Debian) store.ClickHouse {
@@ -27,7 +27,7 @@ func debianAt(d *clickhousetest.Debian) store.ClickHouse {
 	}
 }
 
-func link(t *testing.T, at store.ClickHouse) *store.Link {
+func link(t testing.TB, at store.ClickHouse) *store.Link {
 	t.Helper()
 	l, err := store.NewLink(at)
 	if err != nil {

@@ -259,7 +259,7 @@ func TestClickHouseErrorsAreNamed(t *testing.T) {
 	}
 	for code, want := range map[int]error{
 		164: store.ErrReadOnly, 242: store.ErrReadOnly, 243: store.ErrFull, 16: store.ErrSchema, 60: store.ErrSchema, 81: store.ErrNoDatabase, 516: store.ErrPassword,
-		159: store.ErrSlow, 252: store.ErrSlow, 319: store.ErrSlow, 285: store.ErrUnreachable, 115: store.ErrTooOld,
+		159: store.ErrSlow, 252: store.ErrSlow, 319: store.ErrSlow, 225: store.ErrUnreachable, 285: store.ErrUnreachable, 286: store.ErrUnreachable, 115: store.ErrTooOld,
 	} {
 		server.Fail(clickhousetest.Fault{Of: "INSERT INTO facts", Code: code, Message: "no"})
 		check(fmt.Sprint("code ", code), want, "", s.Write(t.Context(), w))

@@ -183,7 +183,7 @@ func (c *clickhouse) Save(ctx context.Context, name string, state []byte) error 
 	}
 	defer give()
 	// The insert's own query takes the next turn.
-	return c.explain("write to", c.conn.Exec(ctx, fmt.Sprintf("INSERT INTO positions (name, state, turn) SELECT %s, %s, max(turn) + 1 FROM positions WHERE name = %s",
+	return c.explain("write to", c.insertSelect(ctx, fmt.Sprintf("INSERT INTO positions (name, state, turn) SELECT %s, %s, max(turn) + 1 FROM positions WHERE name = %s",
 		literal(name), literal(string(state)), literal(name))))
 }
 
@@ -220,7 +220,7 @@ func (c *clickhouse) Check(ctx context.Context) error {
 	var n uint64
 	err := c.one(ctx, "SELECT count() FROM facts WHERE kind = 'claim' AND at = 1", &n)
 	if err == nil {
-		err = c.conn.Exec(ctx, "INSERT INTO checks (id) SELECT 1")
+		err = c.insertSelect(ctx, "INSERT INTO checks (id) SELECT 1")
 	}
 	return c.explain("write to", err)
 }

@@ -8,7 +8,9 @@
 // protocol, several queries at once (here they wait for one another), replication
 // and ON CLUSTER.
 //
-// For the first two there is Debian's server, in a process of its own: see Debian.
+// For the first two there is Native, the same engine in a process of its own, and
+// Debian, an old server, which also speaks TLS. For the others there is Cluster: old
+// servers that agree through a ZooKeeper.
 //
 // The library has 178 MB as it is fetched. It lies in the folder .cache of the
 // module, fetched once by npm, in a pinned version whose hash is checked.

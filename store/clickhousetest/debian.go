@@ -10,14 +10,12 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
-	"fmt"
 	"math/big"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"text/template"
 	"time"
@@ -30,14 +28,12 @@ import (
 // Its packages have 16 MB. They lie in the folder .cache of the module, fetched by
 // apt-get and unpacked, not installed.
 type Debian struct {
+	*Process
 	// Addr and TLSAddr are where it speaks the native protocol, in the clear and
 	// encrypted.
 	Addr, TLSAddr string
 	// CA is the authority of its certificate, which is for 127.0.0.1.
 	CA *x509.CertPool
-
-	process *exec.Cmd
-	ended   chan struct{}
 }
 
 // The users of a Debian, and their passwords. The second may only read.
@@ -51,30 +47,11 @@ const (
 // had the test is skipped, unless CI is set in the environment: then it fails.
 func StartDebian(t testing.TB) *Debian {
 	t.Helper()
-	root, err := cached("clickhouse-server", "root", fetchDebian)
-	if err != nil {
-		missing(t, "Debian ClickHouse server", err)
-	}
-	d, err := startDebian(root, t.TempDir())
+	ports, err := freePorts(2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(d.Kill)
-	return d
-}
-
-// Kill ends the server as a crash would.
-func (d *Debian) Kill() {
-	_ = d.process.Process.Kill()
-	<-d.ended
-}
-
-// Hang lets the server do nothing until it may go on.
-func (d *Debian) Hang() (goOn func(), err error) {
-	if err := d.process.Process.Signal(syscall.SIGSTOP); err != nil {
-		return nil, err
-	}
-	return func() { _ = d.process.Process.Signal(syscall.SIGCONT) }, nil
+	return startDebian(t, ports[0], ports[1], "")
 }
 
 const debianConfig = `<yandex>
@@ -95,7 +72,7 @@ const debianConfig = `<yandex>
   <default_profile>default</default_profile>
   <default_database>default</default_database>
   <mark_cache_size>10000000</mark_cache_size>
-</yandex>
+{{.More}}</yandex>
 `
 
 const debianUsers = `<yandex>
@@ -108,26 +85,31 @@ const debianUsers = `<yandex>
 </yandex>
 `
 
-// debianStart bounds how long the server takes to answer.
-const debianStart = time.Minute
-
-// startDebian runs the server that is unpacked in a folder on another folder.
-func startDebian(root, dir string) (*Debian, error) {
-	ports, err := freePorts(2)
+// startDebian starts a server at two ports, with more in its configuration.
+func startDebian(t testing.TB, port, tlsPort int, more string) *Debian {
+	t.Helper()
+	root, err := cached("clickhouse-server", "root", fetchDebian)
 	if err != nil {
-		return nil, err
+		missing(t, "Debian ClickHouse server", err)
 	}
-	d := &Debian{
-		Addr: fmt.Sprintf("127.0.0.1:%d", ports[0]), TLSAddr: fmt.Sprintf("127.0.0.1:%d", ports[1]),
-		CA: x509.NewCertPool(), ended: make(chan struct{}),
+	d, err := runDebian(root, t.TempDir(), port, tlsPort, more)
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(func() { d.stop(t) })
+	return d
+}
+
+// runDebian runs the server that is unpacked in a folder on another folder.
+func runDebian(root, dir string, port, tlsPort int, more string) (*Debian, error) {
 	certificate, key, err := selfSigned()
 	if err != nil {
 		return nil, err
 	}
-	d.CA.AppendCertsFromPEM(certificate)
+	ca := x509.NewCertPool()
+	ca.AppendCertsFromPEM(certificate)
 	var config bytes.Buffer
-	err = template.Must(template.New("").Parse(debianConfig)).Execute(&config, map[string]any{"Port": ports[0], "TLSPort": ports[1], "Dir": dir})
+	err = template.Must(template.New("").Parse(debianConfig)).Execute(&config, map[string]any{"Port": port, "TLSPort": tlsPort, "Dir": dir, "More": more})
 	if err != nil {
 		return nil, err
 	}
@@ -136,68 +118,21 @@ func startDebian(root, dir string) (*Debian, error) {
 			return nil, err
 		}
 	}
-	output, err := os.Create(filepath.Join(dir, "output"))
-	if err != nil {
-		return nil, err
-	}
-	defer output.Close()
 	libraries, err := filepath.Glob(filepath.Join(root, "usr", "lib", "*-linux-gnu"))
 	if err != nil {
 		return nil, err
 	}
-	more, err := filepath.Glob(filepath.Join(root, "lib", "*-linux-gnu"))
+	others, err := filepath.Glob(filepath.Join(root, "lib", "*-linux-gnu"))
 	if err != nil {
 		return nil, err
 	}
-	d.process = exec.Command(filepath.Join(root, "usr", "sbin", "clickhouse-server"), "--config-file="+filepath.Join(dir, "config.xml"))
-	d.process.Dir, d.process.Stdout, d.process.Stderr = dir, output, output
-	d.process.Env = append(os.Environ(), "LD_LIBRARY_PATH="+strings.Join(append(libraries, more...), ":"))
-	if err := d.process.Start(); err != nil {
+	cmd := exec.Command(filepath.Join(root, "usr", "sbin", "clickhouse-server"), "--config-file="+filepath.Join(dir, "config.xml"))
+	cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+strings.Join(append(libraries, others...), ":"))
+	p, err := start("the ClickHouse server of Debian", cmd, dir, loopback(port), loopback(tlsPort))
+	if err != nil {
 		return nil, err
 	}
-	go func() { _ = d.process.Wait(); close(d.ended) }()
-	if err := d.await(); err != nil {
-		d.Kill()
-		said, _ := os.ReadFile(output.Name())
-		return nil, fmt.Errorf("the ClickHouse server of Debian does not start: %w\n%s", err, said)
-	}
-	return d, nil
-}
-
-// await returns when the server takes connections at both addresses.
-func (d *Debian) await() error {
-	end := time.Now().Add(debianStart)
-	for _, addr := range []string{d.Addr, d.TLSAddr} {
-		for {
-			conn, err := net.Dial("tcp", addr)
-			if err == nil {
-				_ = conn.Close()
-				break
-			}
-			if time.Now().After(end) {
-				return err
-			}
-			select {
-			case <-d.ended:
-				return errors.New("it has ended")
-			case <-time.After(20 * time.Millisecond):
-			}
-		}
-	}
-	return nil
-}
-
-// freePorts are ports of the loopback address that nobody listens at.
-func freePorts(n int) (ports []int, err error) {
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		defer l.Close()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
-	}
-	return ports, nil
+	return &Debian{p, loopback(port), loopback(tlsPort), ca}, nil
 }
 
 // selfSigned makes a certificate for 127.0.0.1 that is its own authority, and its key.
@@ -224,43 +159,21 @@ func selfSigned() (certificate, key []byte, err error) {
 }
 
 // fetchDebian lets apt-get bring the packages of the server and all that it needs and
-// this machine lacks, and unpacks them into the folder root.
+// this machine lacks.
 func fetchDebian(ctx context.Context, temp string) error {
-	run := func(name string, args ...string) (string, error) {
-		c := exec.CommandContext(ctx, name, args...)
-		c.Dir, c.Env = temp, append(os.Environ(), "LC_ALL=C")
-		var out, said bytes.Buffer
-		c.Stdout, c.Stderr = &out, &said
-		if err := c.Run(); err != nil {
-			return "", fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, said.Bytes())
-		}
-		return out.String(), nil
-	}
-	plan, err := run("apt-get", "install", "--simulate", "--no-install-recommends", "clickhouse-server")
+	plan, err := run(ctx, temp, "apt-get", "install", "--simulate", "--no-install-recommends", "clickhouse-server")
 	if err != nil {
 		return err
 	}
-	packages := []string{"download"}
+	var packages []string
 	for line := range strings.Lines(plan) {
 		if rest, ok := strings.CutPrefix(line, "Inst "); ok {
 			name, _, _ := strings.Cut(rest, " ")
 			packages = append(packages, name)
 		}
 	}
-	if len(packages) == 1 {
+	if len(packages) == 0 {
 		return errors.New("apt-get would install nothing: remove the package clickhouse-server")
 	}
-	if _, err := run("apt-get", packages...); err != nil {
-		return err
-	}
-	archives, err := filepath.Glob(filepath.Join(temp, "*.deb"))
-	if err != nil {
-		return err
-	}
-	for _, archive := range archives {
-		if _, err := run("dpkg-deb", "--extract", archive, filepath.Join(temp, "root")); err != nil {
-			return err
-		}
-	}
-	return nil
+	return unpackDebian(ctx, temp, packages)
 }

@@ -180,6 +180,30 @@ func (e *engine) insert(text string, data []byte) error {
 	return errors.Join(err, os.Remove(path))
 }
 
+// local is the program clickhouse-local. It returns when that has ended.
+func local(library string, args []string) error {
+	lib, err := purego.Dlopen(library, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	if err != nil {
+		return err
+	}
+	var run func(argc int32, argv **byte) unsafe.Pointer
+	for name, f := range map[string]any{
+		"chdb_query_cmdline": &run, "chdb_result_buffer": &chdb.buffer, "chdb_result_length": &chdb.length,
+		"chdb_result_error": &chdb.error, "chdb_destroy_query_result": &chdb.destroy,
+	} {
+		purego.RegisterLibFunc(f, lib, name)
+	}
+	argv := []*byte{unsafe.StringData("clickhouse\x00")}
+	for _, a := range args {
+		argv = append(argv, unsafe.StringData(a+"\x00"))
+	}
+	argv = append(argv, nil)
+	r := run(int32(len(args)+1), &argv[0])
+	runtime.KeepAlive(argv)
+	_, err = result(r)
+	return err
+}
+
 // threadTime is the processor time of the calling thread.
 func threadTime() time.Duration {
 	const thread = 1 // RUSAGE_THREAD

@@ -17,6 +17,8 @@ func (*engine) close() error { return nil }
 
 func (*engine) run(session, string, []byte, string) ([]byte, error) { return nil, nil }
 
+func local(string, []string) error { return errors.ErrUnsupported }
+
 func lock(string) (func(), error) { return nil, errors.ErrUnsupported }
 
 func threadTime() time.Duration { return 0 }

@@ -2,6 +2,7 @@ package clickhousetest
 
 import (
 	"archive/tar"
+	"bytes"
 	"compress/gzip"
 	"context"
 	"crypto/sha512"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -71,10 +73,8 @@ func library() (string, error) {
 // fetchLibrary lets npm bring the package's archive, checks it and takes the library
 // out.
 func fetchLibrary(ctx context.Context, temp string) error {
-	npm := exec.CommandContext(ctx, "npm", "pack", "--silent", enginePackage+"@"+engineVersion)
-	npm.Dir = temp
-	if out, err := npm.CombinedOutput(); err != nil {
-		return fmt.Errorf("npm pack %s@%s: %w: %s", enginePackage, engineVersion, err, out)
+	if _, err := run(ctx, temp, "npm", "pack", "--silent", enginePackage+"@"+engineVersion); err != nil {
+		return err
 	}
 	archives, err := filepath.Glob(filepath.Join(temp, "*.tgz"))
 	if err != nil || len(archives) != 1 {
@@ -124,6 +124,36 @@ func unpack(archive io.Reader, to string) error {
 		_, err = io.Copy(f, t)
 		return errors.Join(err, f.Close())
 	}
+}
+
+// unpackDebian lets apt-get bring packages of Debian, and unpacks them into the folder
+// root without installing them.
+func unpackDebian(ctx context.Context, temp string, packages []string) error {
+	if _, err := run(ctx, temp, "apt-get", append([]string{"download"}, packages...)...); err != nil {
+		return err
+	}
+	archives, err := filepath.Glob(filepath.Join(temp, "*.deb"))
+	if err != nil {
+		return err
+	}
+	for _, archive := range archives {
+		if _, err := run(ctx, temp, "dpkg-deb", "--extract", archive, filepath.Join(temp, "root")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run runs a program in a folder, and returns what it prints.
+func run(ctx context.Context, dir, name string, args ...string) (string, error) {
+	c := exec.CommandContext(ctx, name, args...)
+	c.Dir, c.Env = dir, append(os.Environ(), "LC_ALL=C")
+	var out, said bytes.Buffer
+	c.Stdout, c.Stderr = &out, &said
+	if err := c.Run(); err != nil {
+		return "", fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, said.Bytes())
+	}
+	return out.String(), nil
 }
 
 // moduleRoot is the folder with go.mod, at or above the one that a test runs in.
