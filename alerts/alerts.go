@@ -7,12 +7,12 @@
 //
 // Promises:
 //   - What is a lower bound, or old, fires where it is high enough, and never resolves:
-//     while a source lags or has failed, while questions from before the start are not
-//     known, while keys or departures are too few to be believed, an alert that fires
+//     while a source lags or has failed, while some of its partitions are counted by
+//     nobody, while questions from before the start are not known, while keys or departures are too few to be believed, an alert that fires
 //     stays. AuditorBlind fires beside it and never in its place.
 //   - Nothing is resolved that this evaluator does not know to have fired, and nothing
-//     by a share: an instance that sees a part of a dependency's questions ends its
-//     own word and leaves the rest to those that see the others.
+//     by a share: an instance that sees a part of a dependency's questions, and not the
+//     sum of all, ends its own word and leaves the rest to those that see the others.
 //   - The labels of an alert are the same wherever the same is seen.
 //   - What is told does not hold up what is judged: a sink that is slow or dead costs
 //     itself alone.

@@ -3,6 +3,7 @@ package alerts
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/targetside/auditor/aggregate/budget"
@@ -299,7 +300,14 @@ func observeSources(in *Input) (out []observation) {
 		}
 		add("source", s.Name, v, value, SafeLabel(s.Name)+": the auditor cannot read it", "A source has failed; its error stands in /api/v1/sources.")
 	}
-	v, value := no, 0.0
+	v, value := no, float64(len(in.Missing))
+	which := ""
+	if len(in.Missing) > 0 {
+		v, which = yes, SafeLabel(strings.Join(in.Missing, ", "))
+	}
+	add("scopes", "", v, value, fmt.Sprintf("%d partitions are counted by no instance: %s", len(in.Missing), which),
+		"Their figures are those of when one did, and nothing is resolved meanwhile. An instance is gone and its partitions are not taken over, or not read again as far as now.")
+	v, value = no, 0.0
 	if in.Store {
 		v, value = yes, 1
 	}
@@ -307,9 +315,12 @@ func observeSources(in *Input) (out []observation) {
 	return out
 }
 
-// held says that a source is so far behind, or fails, that what does not show may be
-// there all the same.
+// held says that a source is so far behind, or fails, or that so much is missing, that
+// what does not show may be there all the same.
 func (in *Input) held() bool {
+	if len(in.Missing) > 0 {
+		return true
+	}
 	for i := range in.Sources {
 		if s := &in.Sources[i]; s.Failed || s.Behind && s.Lag > lagging {
 			return true

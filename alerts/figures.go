@@ -30,7 +30,10 @@ type Input struct {
 	// are missing.
 	Warming bool
 	// Share says that others see a part of the questions of these dependencies.
-	Share        bool
+	Share bool
+	// Missing are the scopes of which the figures lack something: nobody counts them now,
+	// or not as far as now. What does not show may be in these.
+	Missing      []string
 	Dependencies []Figures
 	Sources      []Source
 	// Store says that what is counted cannot be stored, or is not.

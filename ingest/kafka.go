@@ -156,6 +156,7 @@ type Kafka struct {
 	running atomic.Bool
 	standby atomic.Bool
 	shared  atomic.Bool
+	whole   atomic.Pointer[[]string]
 
 	committing sync.Mutex // held while a commit is under way; taken before a partition's lock
 
@@ -219,6 +220,15 @@ func (k *Kafka) Standby() bool { return k.standby.Load() }
 // Shared says that other members of the group read partitions of the topics, or that
 // nobody does: this process sees a part of them.
 func (k *Kafka) Shared() bool { return k.shared.Load() }
+
+// Whole are the names of all partitions of the topics, whoever reads them, as the group
+// knew them when its generation began; nil before the first did.
+func (k *Kafka) Whole() []string {
+	if names := k.whole.Load(); names != nil {
+		return *names
+	}
+	return nil
+}
 
 // Err is what keeps the source as a whole from being read now: no broker, no
 // such topic, a login refused. It is nil when nothing does; trouble of a single

@@ -153,12 +153,15 @@ func (k *Kafka) generation(over context.Context, gen *kafka.Generation, h Handle
 			count++
 		}
 	}
-	all := 0
-	for _, parts := range topics.partitions {
-		all += parts
+	whole := []string{}
+	for _, topic := range slices.Sorted(maps.Keys(topics.partitions)) {
+		for id := range topics.partitions[topic] {
+			whole = append(whole, partitionName(topic, id))
+		}
 	}
+	k.whole.Store(&whole)
 	k.standby.Store(count == 0)
-	k.shared.Store(count < all)
+	k.shared.Store(count < len(whole))
 	if k.holder != nil && count > 0 {
 		k.holder.holds(gen.ID)
 	}

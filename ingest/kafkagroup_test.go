@@ -61,6 +61,8 @@ func TestKafkaKeyedMembersShare(t *testing.T) {
 	if !k1.Shared() || !k2.Shared() {
 		t.Errorf("who shares sees all: %v, %v", k1.Shared(), k2.Shared())
 	}
+	equal(t, "who shares knows all there are", k1.Whole(), both)
+	equal(t, "and the other", k2.Whole(), both)
 	for _, name := range assignedNames(k2) {
 		handedOver(t, r2, name, Position{10, "up to 10"})
 	}

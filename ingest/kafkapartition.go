@@ -25,9 +25,12 @@ type kafkaPartition struct {
 	current  Session  // that is under way, nil for none
 }
 
+// partitionName names a partition among all that are read.
+func partitionName(topic string, id int) string { return fmt.Sprintf("kafka %s/%d", topic, id) }
+
 func newKafkaPartition(k *Kafka, topic string, id int) *kafkaPartition {
 	return &kafkaPartition{k: k, topic: topic, id: id, state: PartitionState{
-		Partition: Partition{Source: k.cfg.Source, Name: fmt.Sprintf("kafka %s/%d", topic, id)},
+		Partition: Partition{Source: k.cfg.Source, Name: partitionName(topic, id)},
 		Next:      -1, End: -1, Committed: -1,
 	}}
 }

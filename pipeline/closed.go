@@ -13,6 +13,8 @@ import (
 type closedTicks struct {
 	from  int64 // the first tick that is whole
 	ticks map[int64]map[uint16]*aggregate.ClosedSums
+
+	touched map[int64]struct{} // ticks that others are to be told of; see Tell
 }
 
 // keptClosed is how many closed ticks are kept: the longest window, and as much again
@@ -20,7 +22,7 @@ type closedTicks struct {
 const keptClosed = 2 * longestWindow
 
 func newClosedTicks() *closedTicks {
-	return &closedTicks{from: noTick, ticks: map[int64]map[uint16]*aggregate.ClosedSums{}}
+	return &closedTicks{from: noTick, ticks: map[int64]map[uint16]*aggregate.ClosedSums{}, touched: map[int64]struct{}{}}
 }
 
 // begin notes the first tick of which all is counted here, once there is one.
@@ -43,7 +45,9 @@ func (c *closedTicks) begun(closed int64) int64 {
 	return c.from
 }
 
+// at is the sums of a tick, to be added to.
 func (c *closedTicks) at(tick int64, home uint16) *aggregate.ClosedSums {
+	c.touched[tick] = struct{}{}
 	m := c.ticks[tick]
 	if m == nil {
 		m = map[uint16]*aggregate.ClosedSums{}
@@ -60,6 +64,7 @@ func (c *closedTicks) forget(closed int64) {
 	for tick := range c.ticks {
 		if tick < closed-keptClosed {
 			delete(c.ticks, tick)
+			delete(c.touched, tick)
 		}
 	}
 	if c.from != noTick {

@@ -407,6 +407,9 @@ func (l *Live) SetBudgets(all budget.Model, routes map[string]*budget.Model, rul
 	for _, s := range l.all() {
 		s.mu.Lock()
 		s.windows.keep = keep
+		for at := range s.windows.seconds { // of routes that have a budget now others know nothing
+			s.windows.touched[at] = struct{}{}
+		}
 		s.mu.Unlock()
 	}
 }

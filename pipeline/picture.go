@@ -286,7 +286,7 @@ func (l *Live) Picture() *Picture {
 // addSeconds adds what budgets are read from of the last seconds of a scope's
 // windows, each by itself.
 func (l *Live) addSeconds(all map[routeName][]budget.Counts, w *windows, n *names) {
-	length := l.budgetSeconds()
+	length := budgetSeconds(&l.cfg.Budget, l.cfg.RouteBudgets)
 	at := func(k routeName, i int) *budget.Counts {
 		if all[k] == nil {
 			all[k] = make([]budget.Counts, length)

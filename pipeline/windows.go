@@ -1,9 +1,11 @@
 package pipeline
 
 import (
+	"math"
 	"time"
 
 	"github.com/targetside/auditor/aggregate"
+	"github.com/targetside/auditor/aggregate/budget"
 )
 
 // windows are what a scope tells live: sums by second of log time, which the
@@ -16,6 +18,8 @@ type windows struct {
 	delay   delay
 	seconds map[int64]*liveSecond
 	sources map[int]*SourceCounts
+	begun   int64              // the first second that ever was
+	touched map[int64]struct{} // seconds that others are to be told of; see Tell
 }
 
 // liveSecond is one second. Originators and peers are of a dependency, for which
@@ -34,25 +38,26 @@ var WindowLengths = [...]time.Duration{10 * time.Second, time.Minute, 5 * time.M
 const longestWindow = int64(300)
 
 // keepSeconds is how many seconds windows need.
-func (l *Live) keepSeconds() int64 {
-	return max(longestWindow, int64(l.cfg.Budget.RiseSeconds()))
-}
+func (l *Live) keepSeconds() int64 { return keepSeconds(&l.cfg.Budget) }
+
+func keepSeconds(m *budget.Model) int64 { return max(longestWindow, int64(m.RiseSeconds())) }
 
 // budgetSeconds is how many of them budgets look at: all of them for what a bucket
 // holds.
-func (l *Live) budgetSeconds() int {
-	holds := l.cfg.Budget.Holds()
-	for _, m := range l.cfg.RouteBudgets {
+func budgetSeconds(all *budget.Model, routes map[string]*budget.Model) int {
+	holds := all.Holds()
+	for _, m := range routes {
 		holds = holds || m.Holds()
 	}
 	if holds {
-		return int(l.keepSeconds())
+		return int(keepSeconds(all))
 	}
-	return l.cfg.Budget.RiseSeconds()
+	return all.RiseSeconds()
 }
 
 func newWindows(keep, lateness int64) *windows {
-	return &windows{head: noTick, newest: noTick, keep: keep, delay: newDelay(lateness), seconds: map[int64]*liveSecond{}, sources: map[int]*SourceCounts{}}
+	return &windows{head: noTick, newest: noTick, keep: keep, delay: newDelay(lateness), seconds: map[int64]*liveSecond{}, sources: map[int]*SourceCounts{},
+		begun: math.MaxInt64, touched: map[int64]struct{}{}}
 }
 
 // sumsAt is the element of a list, made if it is not there.
@@ -93,6 +98,8 @@ func (w *windows) add(beats []aggregate.Beat, homes []uint16, now int64) {
 				sec = new(liveSecond)
 				w.seconds[at] = sec
 			}
+			w.begun = min(w.begun, at)
+			w.touched[at] = struct{}{}
 		}
 		route := int(b.Dims.Route)
 		home := int(homes[route])
@@ -116,6 +123,7 @@ func (w *windows) slide(to int64) {
 	for at := range w.seconds {
 		if at <= w.head-w.keep {
 			delete(w.seconds, at)
+			delete(w.touched, at)
 		}
 	}
 }

@@ -25,6 +25,7 @@ type Memory struct {
 	splits    map[splitID]bool
 	counted   map[string][]Range
 	positions map[string][]byte
+	shares    map[toldID]toldShare
 }
 
 type questionID struct {
@@ -43,7 +44,7 @@ type splitID struct {
 func NewMemory() *Memory {
 	m := &Memory{
 		ids: map[series]int64{}, names: make([]series, 1), states: map[string]*state{}, rules: map[string]uint32{},
-		questions: map[questionID]Question{}, splits: map[splitID]bool{}, counted: map[string][]Range{}, positions: map[string][]byte{},
+		questions: map[questionID]Question{}, splits: map[splitID]bool{}, counted: map[string][]Range{}, positions: map[string][]byte{}, shares: map[toldID]toldShare{},
 	}
 	for i := range m.rows {
 		m.rows[i] = map[int64]map[key]value{}

@@ -50,6 +50,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"questions in two scopes", (*suite).splits},
 		{"rules are taken once", (*suite).nextRules},
 		{"positions", (*suite).positions},
+		{"shares of a fleet", (*suite).shares},
 		{"limits", (*suite).limits},
 		{"filters and order", (*suite).filters},
 		{"writes that nobody can keep", (*suite).refused},

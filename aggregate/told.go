@@ -1,0 +1,77 @@
+package aggregate
+
+import "encoding/binary"
+
+// Sums are told from one instance to another as varints: which counters there are, and
+// then what they are. What follows them is the caller's. Newer programs have more
+// counters, behind the others.
+
+// AppendSums appends encoded sums.
+func (s *Sums) AppendSums(dst []byte) []byte {
+	s.tally.empty(&s.n)
+	var some uint64
+	for i, n := range s.n {
+		some |= bit(n != 0) << i
+	}
+	dst = binary.AppendUvarint(dst, some)
+	for _, n := range s.n {
+		if n != 0 {
+			dst = binary.AppendUvarint(dst, n)
+		}
+	}
+	for _, v := range [...]int64{s.dead, s.busy, s.repeat, s.unknown} {
+		dst = binary.AppendVarint(dst, v)
+	}
+	return binary.AppendUvarint(dst, s.failed)
+}
+
+// AppendSums appends encoded sums of a closed tick.
+func (s *ClosedSums) AppendSums(dst []byte) []byte {
+	dst = s.Sums.AppendSums(dst)
+	for _, list := range [...][]Carry{s.again, s.ones} {
+		dst = binary.AppendUvarint(dst, uint64(len(list)))
+		for _, x := range list {
+			dst = binary.AppendVarint(dst, x.Rows)
+			dst = binary.AppendUvarint(dst, x.N)
+			dst = binary.AppendUvarint(dst, x.Claimed)
+		}
+	}
+	return dst
+}
+
+// DecodeSums reads what Sums.AppendSums wrote, and returns what follows. The error is
+// ErrCounts, also of counters that this program does not know.
+func DecodeSums(b []byte) (*Sums, []byte, error) {
+	d, s := decoder{b: b}, new(Sums)
+	d.sums(s)
+	if d.bad {
+		return nil, nil, ErrCounts
+	}
+	return s, d.b, nil
+}
+
+// DecodeClosedSums is the same of ClosedSums.
+func DecodeClosedSums(b []byte) (*ClosedSums, []byte, error) {
+	d, s := decoder{b: b}, new(ClosedSums)
+	d.sums(&s.Sums)
+	for _, list := range [...]*[]Carry{&s.again, &s.ones} {
+		for n := d.uint(); n > 0 && !d.bad; n-- {
+			*list = append(*list, Carry{d.int(), d.uint(), d.uint()})
+		}
+	}
+	if d.bad {
+		return nil, nil, ErrCounts
+	}
+	return s, d.b, nil
+}
+
+func (d *decoder) sums(s *Sums) {
+	some := d.uint()
+	d.bad = d.bad || some>>numCounters != 0
+	for i := range s.n {
+		if some>>i&1 != 0 {
+			s.n[i] = d.uint()
+		}
+	}
+	s.dead, s.busy, s.repeat, s.unknown, s.failed = d.int(), d.int(), d.int(), d.int(), d.uint()
+}

@@ -1,0 +1,391 @@
+package pipeline
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/targetside/auditor/aggregate"
+	"github.com/targetside/auditor/aggregate/budget"
+)
+
+// Fleet adds up what the instances that share out scopes tell of them, into the live
+// figures of their dependencies: by the same arithmetic, and of the same seconds, as one
+// instance would that counts everything.
+//
+// A second of a scope counts once, however many tell of it: while a partition changes
+// hands two do, and one that has lost it without knowing goes on for a while. Each tells
+// of records of that partition alone, so who has told of more of them knows more. What
+// the one before told stays until the next has read as far, so that a budget goes on
+// where the one stopped, also after a crash.
+//
+// It may be used by one goroutine at a time.
+type Fleet struct {
+	scopes map[string]*toldScope
+	gauges map[routeName]*gauge
+}
+
+// toldScope is what is known of a scope.
+type toldScope struct {
+	seconds, ticks map[int64]*toldRow
+	states         map[string]ScopeState // by who told
+}
+
+// NewFleet returns a fleet of which nothing was heard.
+func NewFleet() *Fleet {
+	return &Fleet{scopes: map[string]*toldScope{}, gauges: map[routeName]*gauge{}}
+}
+
+func (f *Fleet) scope(name string) *toldScope {
+	if f.scopes[name] == nil {
+		f.scopes[name] = &toldScope{seconds: map[int64]*toldRow{}, ticks: map[int64]*toldRow{}, states: map[string]ScopeState{}}
+	}
+	return f.scopes[name]
+}
+
+// Hear takes what a member tells. Hearing it again changes nothing. The error is one of
+// what cannot be read: then that member's scopes are not known.
+func (f *Fleet) Hear(member string, t *Told) error {
+	row, err := readTold(member, t)
+	if err != nil {
+		return err
+	}
+	s := f.scope(t.Scope)
+	rows := s.seconds
+	if t.Kind == ToldTick {
+		rows = s.ticks
+	}
+	if was := rows[t.At]; was == nil || row.over(was) {
+		rows[t.At] = row
+	}
+	return nil
+}
+
+// HearStates takes how a member's scopes stand.
+func (f *Fleet) HearStates(member string, states []ScopeState) {
+	for _, x := range states {
+		f.scope(x.Scope).states[member] = x
+	}
+}
+
+// FleetPicture is what a fleet knows at one moment.
+type FleetPicture struct {
+	// Dependencies have windows without parts, and neither verdicts nor what is counted
+	// since the start of a process. Peaks of budgets are of pictures in which nothing was
+	// missing.
+	Dependencies []LiveDependency
+	// Missing are the scopes of which the figures lack something, in order: that nobody
+	// counts at present, or not as far as now. What was told of them last is in the
+	// figures.
+	Missing []string
+	Scopes  int  // that are counted as far as now
+	Warming bool // in some of these repeats are missing
+}
+
+// nearSeconds is how far behind the newest second of a fleet a scope may be that the
+// others wait for, so that windows are of the same seconds everywhere: members tell once
+// a second, not at the same moment. One that is further behind is taken as far as it is,
+// as an instance takes those of its scopes that lag.
+const nearSeconds = 3
+
+// Picture takes a picture: present are the states of the scopes that members count now,
+// of all members that are well; expected the scopes that there are. Budgets keep the
+// readings of pictures. bits is the most by which any member samples.
+func (f *Fleet) Picture(present []ScopeState, expected []string, bits int, all budget.Model, routes map[string]*budget.Model) *FleetPicture {
+	p := new(FleetPicture)
+	now, warming := map[string]bool{}, map[string]bool{}
+	names := slices.Clone(expected)
+	for _, x := range present {
+		names = append(names, x.Scope)
+		if !x.Rebuilding {
+			// Of two that count it one may know what the other does not.
+			warming[x.Scope] = x.Warming && (warming[x.Scope] || !now[x.Scope])
+			now[x.Scope] = true
+		}
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	a := newFleetSum(f, names, now, &all, routes)
+	for _, name := range names {
+		switch {
+		case now[name]:
+			p.Scopes++
+			p.Warming = p.Warming || warming[name]
+		default:
+			p.Missing = append(p.Missing, name)
+		}
+	}
+	a.lacks = len(p.Missing) > 0
+	a.align()
+	a.live()
+	closed := a.closed()
+	for _, name := range sortedKeys(a.sheets) {
+		p.Dependencies = append(p.Dependencies, a.dependency(f, name, bits, closed[name]))
+	}
+	return p
+}
+
+// fleetSum is a picture in the making.
+type fleetSum struct {
+	all    *budget.Model
+	routes map[string]*budget.Model
+	keep   int64
+	length int // of the seconds that budgets look at
+	scopes []*fleetScope
+	sheets map[string]*fleetSheet
+	end    int64 // of windows
+	first  int64 // the first second that is known
+	lacks  bool  // some of it is missing
+}
+
+// fleetScope is a scope of it.
+type fleetScope struct {
+	*toldScope
+	now          bool  // it is counted
+	near         bool  // and not far behind the others
+	head         int64 // its newest second
+	from, closed int64 // the closed ticks that are known without a gap
+}
+
+// fleetSheet is a dependency of it.
+type fleetSheet struct {
+	windows [len(WindowLengths)]aggregate.Sums
+	spent   sheet // of the budgets' window
+	seconds map[string][]budget.Counts
+}
+
+func newFleetSum(f *Fleet, names []string, now map[string]bool, all *budget.Model, routes map[string]*budget.Model) *fleetSum {
+	a := &fleetSum{all: all, routes: routes, keep: keepSeconds(all), length: budgetSeconds(all, routes), sheets: map[string]*fleetSheet{}, end: noTick, first: math.MaxInt64}
+	for name, s := range f.scopes {
+		if !slices.Contains(names, name) && s.forget(a.keep) {
+			delete(f.scopes, name)
+		}
+	}
+	for _, name := range names {
+		s := f.scopes[name]
+		if s == nil {
+			continue
+		}
+		s.forget(a.keep)
+		x := &fleetScope{toldScope: s, now: now[name], head: s.head()}
+		x.from, x.closed = s.span()
+		if x.head != noTick {
+			a.scopes = append(a.scopes, x)
+		}
+	}
+	return a
+}
+
+// head is the newest second that is known.
+func (s *toldScope) head() int64 {
+	head := int64(noTick)
+	for _, x := range s.states {
+		head = max(head, x.Head)
+	}
+	return head
+}
+
+// span is the closed ticks of which every one is known: those of the member that has
+// closed the most, and of those before it as far as they meet.
+func (s *toldScope) span() (from, closed int64) {
+	closed = noTick
+	for _, x := range s.states {
+		closed = max(closed, x.Closed)
+	}
+	from = closed
+	for again := true; again; {
+		again = false
+		for _, x := range s.states {
+			if x.From < from && x.Closed >= from && x.From != noTick {
+				from, again = x.From, true
+			}
+		}
+	}
+	return from, closed
+}
+
+// forget drops what no window reaches, and says whether nothing is left.
+func (s *toldScope) forget(keep int64) (empty bool) {
+	head := s.head()
+	_, closed := s.span()
+	for at := range s.seconds {
+		if at < head-keep-nearSeconds {
+			delete(s.seconds, at)
+		}
+	}
+	for at := range s.ticks {
+		if at < closed-keptClosed {
+			delete(s.ticks, at)
+		}
+	}
+	for member, x := range s.states {
+		if x.Head < head-keep && x.Closed < closed-keptClosed {
+			delete(s.states, member)
+		}
+	}
+	return len(s.seconds)+len(s.ticks)+len(s.states) == 0
+}
+
+// align finds the end of the windows, and which scopes are near it: the first second
+// that not all of these have told of. Of a scope that nobody counts any more nothing is
+// taken that is older than every window.
+func (a *fleetSum) align() {
+	newest, counted := int64(noTick), int64(noTick)
+	for _, s := range a.scopes {
+		newest = max(newest, s.head+1)
+		if s.now {
+			counted = max(counted, s.head+1)
+		}
+	}
+	if counted != noTick {
+		newest = counted
+	}
+	a.end = newest
+	for _, s := range a.scopes {
+		if s.near = s.now && s.head+1 >= newest-nearSeconds; s.near {
+			a.end = min(a.end, s.head+1)
+		}
+	}
+	a.scopes = slices.DeleteFunc(a.scopes, func(s *fleetScope) bool { return !s.now && s.head < a.end-longestWindow })
+}
+
+func (a *fleetSum) sheet(dependency string) *fleetSheet {
+	if a.sheets[dependency] == nil {
+		a.sheets[dependency] = &fleetSheet{spent: *newSheet(), seconds: map[string][]budget.Counts{}}
+	}
+	return a.sheets[dependency]
+}
+
+// live adds up the seconds of log time. Those of a scope that is behind end with its own
+// newest.
+func (a *fleetSum) live() {
+	for _, s := range a.scopes {
+		end := min(s.head+1, a.end)
+		for at, row := range s.seconds {
+			back := end - at // 1 is the newest second
+			if back < 1 || back > a.keep {
+				continue
+			}
+			a.first = min(a.first, a.end-back)
+			row.seconds(func(k routeName, x *aggregate.Sums) { a.add(k, x, back) })
+		}
+	}
+}
+
+// add adds the sums of a second that ends so many before the end, less one.
+func (a *fleetSum) add(k routeName, x *aggregate.Sums, back int64) {
+	sheet := a.sheet(k.dependency)
+	if k.route == "" {
+		for i, length := range WindowLengths {
+			if back <= int64(length/time.Second) {
+				sheet.windows[i].Merge(x)
+			}
+		}
+	}
+	if back <= int64(a.all.Window) {
+		if k.route == "" {
+			sheet.spent.total.Merge(x)
+		} else {
+			sumInto(sheet.spent.routes, k.route, x)
+		}
+	}
+	if i := int64(a.length) - back; i >= 0 {
+		if sheet.seconds[k.route] == nil {
+			sheet.seconds[k.route] = make([]budget.Counts, a.length)
+		}
+		sheet.seconds[k.route][i].Add(x.Budget())
+	}
+}
+
+// closed adds up the closed ticks. The range is the same in all scopes that are near, and
+// as long in those that are behind, up to where they are closed. Of one that is near and
+// has closed less nothing came: an idle partition closes none.
+func (a *fleetSum) closed() map[string][]ClosedWindow {
+	end := int64(noTick)
+	for _, s := range a.scopes {
+		end = max(end, s.closed)
+	}
+	newest := end
+	for _, s := range a.scopes {
+		if s.near && s.closed >= newest-nearSeconds {
+			end = min(end, s.closed)
+		}
+	}
+	out := map[string][]ClosedWindow{}
+	if end == noTick {
+		return out
+	}
+	ends := make([]int64, len(a.scopes))
+	for i, s := range a.scopes {
+		if ends[i] = min(s.closed, end); s.near {
+			ends[i] = end
+		}
+	}
+	for _, length := range WindowLengths {
+		n := int64(length / time.Second)
+		for i, s := range a.scopes {
+			if s.closed != noTick {
+				n = min(n, ends[i]-s.from)
+			}
+		}
+		if n <= 0 {
+			continue
+		}
+		sums := map[string]*aggregate.RangeSums{}
+		for i, s := range a.scopes {
+			if s.closed == noTick {
+				continue
+			}
+			for at := ends[i] - n; at < ends[i]; at++ {
+				if row := s.ticks[at]; row != nil {
+					row.ticks(func(dependency string, x *aggregate.ClosedSums) {
+						if sums[dependency] == nil {
+							sums[dependency] = new(aggregate.RangeSums)
+						}
+						sums[dependency].Add(x, at-(ends[i]-n))
+					})
+				}
+			}
+		}
+		for name, x := range sums {
+			w := ClosedWindow{Length: length, From: end - n, To: end, Total: x.Totals(), Hops: x.Hops()}
+			w.Questions, w.Verified = x.Questions()
+			out[name] = append(out[name], w)
+		}
+	}
+	return out
+}
+
+// dependency is what is live of one dependency.
+func (a *fleetSum) dependency(f *Fleet, name string, bits int, closed []ClosedWindow) LiveDependency {
+	sheet := a.sheets[name]
+	d := LiveDependency{Name: name, ClosedWindows: closed}
+	for i, length := range WindowLengths {
+		d.Windows = append(d.Windows, LiveWindow{Length: length, From: max(a.first, a.end-int64(length/time.Second)), To: a.end, Total: sheet.windows[i].Totals()})
+	}
+	read := func(route string, m *budget.Model, sums *aggregate.Sums) {
+		g := f.gauge(name, route, m)
+		if a.lacks { // what may not be so is no peak
+			g = &gauge{*m, g.peak, g.exhausted}
+		}
+		b := g.read(sums, bits, sheet.seconds[route], a.first, a.end)
+		b.Route = route
+		d.Budgets = append(d.Budgets, b)
+	}
+	read("", a.all, &sheet.spent.total)
+	for _, route := range sortedKeys(a.routes) {
+		if s := sheet.spent.routes[route]; s != nil {
+			read(route, a.routes[route], s)
+		}
+	}
+	return d
+}
+
+// gauge is that of a budget; see Live.gauge.
+func (f *Fleet) gauge(dependency, route string, m *budget.Model) *gauge {
+	k := routeName{dependency, route}
+	if f.gauges[k] == nil || f.gauges[k].model != *m {
+		f.gauges[k] = &gauge{model: *m}
+	}
+	return f.gauges[k]
+}

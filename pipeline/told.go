@@ -1,0 +1,250 @@
+package pipeline
+
+import (
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/targetside/auditor/aggregate"
+)
+
+// Where instances share out the scopes of a dependency, each tells the others what it
+// counts in its own: of each second of log time and of each closed tick the sums, again
+// whenever they change, and how far each scope is. That is all that live windows of a
+// dependency and its budgets are made of, so that whoever hears it makes of it what one
+// instance would that counts everything: see Fleet.
+
+// Told is what an instance tells of a second of log time, or of a closed tick, of a
+// scope.
+type Told struct {
+	Kind  ToldKind
+	Scope string
+	At    int64
+	State []byte
+}
+
+// ToldKind says what is told.
+type ToldKind uint8
+
+// The kinds of what is told. They are kept: new ones come last.
+const (
+	ToldSecond ToldKind = 1
+	ToldTick   ToldKind = 2
+)
+
+// ScopeState is how a scope stands at an instance that counts it.
+type ScopeState struct {
+	Scope string `json:"scope"`
+	Rules uint32 `json:"rules"`
+	// The seconds of log time that are known, Head among them.
+	First int64 `json:"first"`
+	Head  int64 `json:"head"`
+	// The closed ticks that are known, Closed not among them.
+	From   int64 `json:"from"`
+	Closed int64 `json:"closed"`
+	// Rebuilding says that its figures are not of now, and Warming that repeats are
+	// missing in them.
+	Rebuilding bool `json:"rebuilding,omitempty"`
+	Warming    bool `json:"warming,omitempty"`
+}
+
+// toldVersion is that of the form in which a state is told.
+const toldVersion = 1
+
+// Tell returns what has changed since it was last called, of the scopes that this
+// instance counts, and how they stand. What is not told in the end, whoever called it
+// has to tell with the next.
+func (l *Live) Tell() (told []Told, scopes []ScopeState) {
+	l.picturing.Lock()
+	defer l.picturing.Unlock()
+	n := l.names()
+	for _, s := range l.all() {
+		s.mu.Lock()
+		if s.counts() {
+			scopes = append(scopes, s.toldState())
+			if s.rules != 0 {
+				told = s.tell(told, n)
+			}
+		}
+		s.mu.Unlock()
+	}
+	return told, scopes
+}
+
+func (s *scope) toldState() ScopeState {
+	w := s.windows
+	return ScopeState{
+		Scope: s.name, Rules: s.rules, First: w.first(), Head: w.head, From: s.recent.begun(s.closed), Closed: s.closed,
+		Rebuilding: s.rules == 0 || s.closed < s.emitFrom, Warming: s.warming(),
+	}
+}
+
+func (s *scope) tell(told []Told, n *names) []Told {
+	for at := range s.windows.touched {
+		if sec := s.windows.seconds[at]; sec != nil {
+			told = append(told, Told{ToldSecond, s.name, at, s.tellSecond(s.toldHead(), sec, n)})
+		}
+	}
+	clear(s.windows.touched)
+	for tick := range s.recent.touched {
+		if tick >= s.closed { // some shard may still add to it
+			continue
+		}
+		delete(s.recent.touched, tick)
+		state := s.toldHead()
+		for _, home := range slices.Sorted(maps.Keys(s.recent.ticks[tick])) {
+			name, _ := n.Route(home)
+			state = s.recent.ticks[tick][home].AppendSums(appendName(state, routeName{name, ""}))
+		}
+		told = append(told, Told{ToldTick, s.name, tick, state})
+	}
+	return told
+}
+
+// toldHead begins what is told: by which rules it was counted, and from when on this
+// instance has.
+func (s *scope) toldHead() []byte {
+	return binary.AppendVarint(binary.AppendUvarint([]byte{toldVersion}, uint64(s.rules)), s.windows.begun)
+}
+
+// tellSecond tells the sums of each dependency, and of each route that has a budget.
+func (s *scope) tellSecond(state []byte, sec *liveSecond, n *names) []byte {
+	sums := map[routeName]*aggregate.Sums{}
+	var order []routeName
+	add := func(k routeName, x *aggregate.Sums) {
+		if sums[k] == nil {
+			sums[k] = new(aggregate.Sums)
+			order = append(order, k)
+		}
+		sums[k].Merge(x)
+	}
+	for route, x := range sec.routes {
+		if x == nil {
+			continue
+		}
+		dep, name := n.Route(uint16(route))
+		add(routeName{dep, ""}, x)
+		if s.live.cfg.RouteBudgets[name] != nil {
+			add(routeName{dep, name}, x)
+		}
+	}
+	for _, k := range order {
+		state = sums[k].AppendSums(appendName(state, k))
+	}
+	return state
+}
+
+func appendName(b []byte, k routeName) []byte {
+	for _, text := range [...]string{k.dependency, k.route} {
+		b = append(binary.AppendUvarint(b, uint64(len(text))), text...)
+	}
+	return b
+}
+
+// toldRow is a state as it was told.
+type toldRow struct {
+	member   string
+	rules    uint32
+	begun    int64
+	arrivals uint64
+	entries  []byte
+}
+
+// over says that a row takes another's place: of higher rules, or with more of the
+// second's records, or else of who has counted for longer and so knows more of what
+// came before. What one member tells takes the place of what it told before.
+func (r *toldRow) over(o *toldRow) bool {
+	switch {
+	case r.rules != o.rules:
+		return r.rules > o.rules
+	case r.arrivals != o.arrivals:
+		return r.arrivals > o.arrivals
+	case r.member == o.member:
+		return true
+	case r.begun != o.begun:
+		return r.begun < o.begun
+	}
+	return r.member < o.member
+}
+
+// readTold reads what Tell wrote. The error is one of a text that this program does not
+// know, say because a newer one told it.
+func readTold(member string, t *Told) (*toldRow, error) {
+	bad := fmt.Errorf("what is told of %s at %d cannot be read: of another version of auditor", t.Scope, t.At)
+	if len(t.State) == 0 || t.State[0] != toldVersion {
+		return nil, bad
+	}
+	rest := t.State[1:]
+	rules, n := binary.Uvarint(rest)
+	if n <= 0 || rules > math.MaxUint32 {
+		return nil, bad
+	}
+	rest = rest[n:]
+	begun, n := binary.Varint(rest)
+	if n <= 0 {
+		return nil, bad
+	}
+	r := &toldRow{member: member, rules: uint32(rules), begun: begun, entries: rest[n:]}
+	count := func(k routeName, s *aggregate.Sums) {
+		if k.route == "" {
+			r.arrivals += s.Totals().Arrivals
+		}
+	}
+	var ok bool
+	if t.Kind == ToldTick {
+		ok = r.ticks(func(dependency string, s *aggregate.ClosedSums) { count(routeName{dependency, ""}, &s.Sums) })
+	} else {
+		ok = r.seconds(count)
+	}
+	if !ok {
+		return nil, bad
+	}
+	return r, nil
+}
+
+// seconds reports the sums of a second; it is false if they cannot be read.
+func (r *toldRow) seconds(each func(routeName, *aggregate.Sums)) bool {
+	for rest := r.entries; len(rest) > 0; {
+		k, after, ok := readName(rest)
+		if !ok {
+			return false
+		}
+		s, after, err := aggregate.DecodeSums(after)
+		if err != nil {
+			return false
+		}
+		each(k, s)
+		rest = after
+	}
+	return true
+}
+
+// ticks does so of a closed tick.
+func (r *toldRow) ticks(each func(dependency string, s *aggregate.ClosedSums)) bool {
+	for rest := r.entries; len(rest) > 0; {
+		k, after, ok := readName(rest)
+		if !ok {
+			return false
+		}
+		s, after, err := aggregate.DecodeClosedSums(after)
+		if err != nil {
+			return false
+		}
+		each(k.dependency, s)
+		rest = after
+	}
+	return true
+}
+
+func readName(b []byte) (k routeName, rest []byte, ok bool) {
+	for _, text := range [...]*string{&k.dependency, &k.route} {
+		n, size := binary.Uvarint(b)
+		if size <= 0 || n > uint64(len(b)-size) {
+			return k, nil, false
+		}
+		*text, b = string(b[size:size+int(n)]), b[size+int(n):]
+	}
+	return k, b, true
+}
