@@ -1,6 +1,9 @@
 package aggregate
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // Sums are told from one instance to another as varints: which counters there are, and
 // then what they are. What follows them is the caller's. Newer programs have more
@@ -39,18 +42,19 @@ func (s *ClosedSums) AppendSums(dst []byte) []byte {
 	return dst
 }
 
-// DecodeSums reads what Sums.AppendSums wrote, and returns what follows. The error is
-// ErrCounts, also of counters that this program does not know.
-func DecodeSums(b []byte) (*Sums, []byte, error) {
-	d, s := decoder{b: b}, new(Sums)
+// AddTold adds sums that Sums.AppendSums wrote, and returns what follows. The error is
+// ErrCounts, also of counters that this program does not know; then a part is added.
+func (s *Sums) AddTold(b []byte) ([]byte, error) {
+	d := decoder{b: b}
 	d.sums(s)
 	if d.bad {
-		return nil, nil, ErrCounts
+		return nil, ErrCounts
 	}
-	return s, d.b, nil
+	return d.b, nil
 }
 
-// DecodeClosedSums is the same of ClosedSums.
+// DecodeClosedSums reads what ClosedSums.AppendSums wrote, and returns what follows. The
+// error is ErrCounts.
 func DecodeClosedSums(b []byte) (*ClosedSums, []byte, error) {
 	d, s := decoder{b: b}, new(ClosedSums)
 	d.sums(&s.Sums)
@@ -65,13 +69,15 @@ func DecodeClosedSums(b []byte) (*ClosedSums, []byte, error) {
 	return s, d.b, nil
 }
 
+// sums adds what it reads.
 func (d *decoder) sums(s *Sums) {
 	some := d.uint()
 	d.bad = d.bad || some>>numCounters != 0
-	for i := range s.n {
-		if some>>i&1 != 0 {
-			s.n[i] = d.uint()
-		}
+	for ; some != 0 && !d.bad; some &= some - 1 {
+		s.n[bits.TrailingZeros64(some)] += d.uint()
 	}
-	s.dead, s.busy, s.repeat, s.unknown, s.failed = d.int(), d.int(), d.int(), d.int(), d.uint()
+	for _, v := range [...]*int64{&s.dead, &s.busy, &s.repeat, &s.unknown} {
+		*v += d.int()
+	}
+	s.failed += d.uint()
 }

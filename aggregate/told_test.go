@@ -34,12 +34,16 @@ func TestSumsSurviveBeingTold(t *testing.T) {
 			}
 		}
 		told := live.AppendSums(nil)
-		got, rest, err := DecodeSums(append(told, "what follows"...))
+		got := new(Sums)
+		rest, err := got.AddTold(append(told, "what follows"...))
 		if err != nil || string(rest) != "what follows" {
 			t.Fatalf("%q follows, %v", rest, err)
 		}
 		if got.Totals() != live.Totals() || got.Budget() != live.Budget() {
 			t.Fatalf("seed %d: told\n%+v\ncounted\n%+v", seed, got.Budget(), live.Budget())
+		}
+		if _, err := got.AddTold(told); err != nil || got.Totals().Arrivals != 2*live.Totals().Arrivals {
+			t.Fatalf("told twice are %d arrivals, %v", got.Totals().Arrivals, err)
 		}
 		all, want := new(RangeSums), new(RangeSums)
 		for tick, c := range closed {
@@ -57,7 +61,7 @@ func TestSumsSurviveBeingTold(t *testing.T) {
 			t.Fatalf("seed %d: closed ticks are told as %d questions, want %d", seed, d, d2)
 		}
 		for n := range told {
-			if _, _, err := DecodeSums(told[:n]); !errors.Is(err, ErrCounts) {
+			if _, err := new(Sums).AddTold(told[:n]); !errors.Is(err, ErrCounts) {
 				t.Fatalf("%d bytes of %d are sums, %v", n, len(told), err)
 			}
 		}
@@ -66,7 +70,7 @@ func TestSumsSurviveBeingTold(t *testing.T) {
 		t.Error("no question had a hop number")
 	}
 	newer := []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}
-	if _, _, err := DecodeSums(newer); numCounters < 64 && !errors.Is(err, ErrCounts) {
+	if _, err := new(Sums).AddTold(newer); numCounters < 64 && !errors.Is(err, ErrCounts) {
 		t.Errorf("counters that are not known: %v", err)
 	}
 }

@@ -8,7 +8,8 @@ import (
 )
 
 // alertsAnswer is the alerts that are pending, fire or were resolved lately. Evaluated
-// is false where nobody evaluates them here: an empty list says nothing then.
+// is false where nobody evaluates them: an empty list says nothing then. Share says that
+// they are of a part of the questions.
 type alertsAnswer struct {
 	Meta
 	Evaluated bool          `json:"evaluated"`
@@ -45,7 +46,7 @@ type sinkAnswer struct {
 // none.
 func (s *Server) alerts(_ *http.Request, snap *Snapshot, p *params) (any, error) {
 	name := p.values["dependency"]
-	a := alertsAnswer{Meta: liveMeta(snap, pick(snap, p)), Evaluated: snap.Evaluated, Share: snap.Share, Alerts: []alertAnswer{}, Sinks: []sinkAnswer{}}
+	a := alertsAnswer{Meta: liveMeta(snap, pickAny(snap, p)), Evaluated: snap.Evaluated, Share: snap.Share, Alerts: []alertAnswer{}, Sinks: []sinkAnswer{}}
 	for i := range snap.Alerts {
 		x := &snap.Alerts[i]
 		if of := x.Labels["dependency"]; name != "" && of != "" && of != alerts.SafeLabel(name) {

@@ -121,6 +121,14 @@ func TestFiguresByHand(t *testing.T) {
 		{"/api/v1/top?by=question", []any{"questions", 0, "excess"}, 25.8},
 		{"/api/v1/policy", []any{"measured", 0, "above_worst_case"}, true},
 		{"/api/v1/policy", []any{"measured", 0, "above_capacity"}, false},
+		{"/api/v1/summary", []any{"part"}, true},
+		{"/api/v1/budgets", []any{"budgets", 0, "consumed"}, 10.0},
+		{"/api/v1/budgets", []any{"fleet", "budgets", 0, "consumed"}, 7.0},
+		{"/api/v1/budgets", []any{"fleet", "missing", 0}, "kafka access/3"},
+		// What another instance alone counts is known to the fleet.
+		{"/api/v1/budgets?dependency=elsewhere", []any{"fleet", "budgets", 0, "dependency"}, "elsewhere"},
+		{"/api/v1/budgets?dependency=elsewhere", []any{"budgets"}, []any{}},
+		{"/api/v1/series?from=-10m", []any{"part"}, false},
 		{"/api/v1/alerts", []any{"evaluated"}, true},
 		{"/api/v1/alerts", []any{"alerts", 0, "alert"}, "RetryBudgetExhausted"},
 		{"/api/v1/alerts", []any{"alerts", 0, "runbook_url"}, "https://github.com/targetside/auditor/blob/main/docs/operations/RetryBudgetExhausted.md"},
@@ -143,6 +151,12 @@ func TestFiguresByHand(t *testing.T) {
 		if got := at(object(t, w.Body), c.path...); !reflect.DeepEqual(got, c.value) {
 			t.Errorf("%s %v: %v, want %v", c.target, c.path, got, c.value)
 		}
+	}
+	if n := len(at(object(t, ask(s, "GET", "/api/v1/budgets?dependency=inventory").Body), "fleet", "budgets").([]any)); n != 1 {
+		t.Errorf("%d budgets of one dependency", n)
+	}
+	if w := ask(s, "GET", "/api/v1/summary?dependency=elsewhere"); w.Code != 404 {
+		t.Errorf("live figures of what is not live here: %d", w.Code)
 	}
 	// An old question is not of the last five minutes.
 	if n := len(at(object(t, ask(s, "GET", "/api/v1/top?by=question").Body), "questions").([]any)); n != 1 {

@@ -120,6 +120,14 @@ func stormSnapshot() *Snapshot {
 		},
 		Policy:        policy.Plan(),
 		LiveQuestions: 4321,
+		Part:          true,
+		Fleet: &Fleet{
+			Members: 2, Scopes: 3, Missing: []string{"kafka access/3"}, Telling: true,
+			Dependencies: []FleetDependency{
+				{Name: "inventory", Budgets: []Budget{{Model: "ratio", From: noon.Add(-10 * time.Second), To: noon, Allowance: aggregate.Number(130), Spent: aggregate.Number(910), Consumed: aggregate.Number(7), ConsumedHigh: aggregate.Number(8), State: budget.Exhausted}}},
+				{Name: "elsewhere", Budgets: []Budget{{Model: "ratio"}}},
+			},
+		},
 		Dependencies: []Dependency{{
 			Name: "inventory", CompleteUntil: noon.Add(-time.Minute), ReadShare: aggregate.Share(99, 100), SampleBits: 1,
 			Windows: []Window{w(10 * time.Second), w(time.Minute), w(5 * time.Minute)},

@@ -95,7 +95,7 @@ func newSummary(snap *Snapshot, deps []*Dependency) summaryAnswer {
 			x.ClosedWindows = append(x.ClosedWindows, d.ClosedWindows[i].answer())
 		}
 		for i := range d.Budgets {
-			x.Budgets = append(x.Budgets, newBudget(d, &d.Budgets[i]))
+			x.Budgets = append(x.Budgets, newBudget(d.Name, &d.Budgets[i]))
 		}
 		a.Dependencies = append(a.Dependencies, x)
 	}
@@ -106,11 +106,42 @@ func (w *Window) answer() windowAnswer {
 	return windowAnswer{shortDuration(w.Length), instant(w.From), instant(w.To), w.Total.figures(w.span())}
 }
 
-// budgetsAnswer is the newest readings of the retry budgets.
+// budgetsAnswer is the newest readings of the retry budgets. Those of the fleet are of
+// all questions, null where there is none or its sum cannot be had.
 type budgetsAnswer struct {
 	Meta
 	Granted []grantAnswer  `json:"granted"`
 	Budgets []budgetAnswer `json:"budgets"`
+	Fleet   *fleetAnswer   `json:"fleet"`
+}
+
+type fleetAnswer struct {
+	Members    int            `json:"members"`
+	Partitions int            `json:"partitions"`
+	Missing    []string       `json:"missing"`
+	Warming    bool           `json:"warming"`
+	ScopeSplit bool           `json:"scope_split"`
+	Telling    bool           `json:"telling"`
+	Budgets    []budgetAnswer `json:"budgets"`
+}
+
+// newFleet is the fleet's sum of a dependency, or of all for an empty name.
+func newFleet(f *Fleet, dependency string) *fleetAnswer {
+	if f == nil {
+		return nil
+	}
+	a := &fleetAnswer{Members: f.Members, Partitions: f.Scopes, Missing: append([]string{}, f.Missing...), Warming: f.Warming, Telling: f.Telling, Budgets: []budgetAnswer{}}
+	for i := range f.Dependencies {
+		d := &f.Dependencies[i]
+		if dependency != "" && d.Name != dependency {
+			continue
+		}
+		a.ScopeSplit = a.ScopeSplit || d.ScopeSplit
+		for j := range d.Budgets {
+			a.Budgets = append(a.Budgets, newBudget(d.Name, &d.Budgets[j]))
+		}
+	}
+	return a
 }
 
 // grantAnswer has null for what its model does not know.
@@ -154,9 +185,9 @@ type budgetAnswer struct {
 	ExhaustedAt  instant          `json:"exhausted_at"`
 }
 
-func newBudget(d *Dependency, b *Budget) budgetAnswer {
+func newBudget(dependency string, b *Budget) budgetAnswer {
 	a := budgetAnswer{
-		Dependency: d.Name, Route: b.Route, Model: b.Model, From: instant(b.From), To: instant(b.To),
+		Dependency: dependency, Route: b.Route, Model: b.Model, From: instant(b.From), To: instant(b.To),
 		Allowance: b.Allowance, Spent: b.Spent, Consumed: b.Consumed, ConsumedHigh: b.ConsumedHigh,
 		ExhaustsIn: b.ExhaustsIn, PeakConsumed: b.PeakConsumed, ExhaustedAt: instant(b.ExhaustedAt),
 	}
@@ -187,11 +218,11 @@ func newGrants(snap *Snapshot) []grantAnswer {
 }
 
 func (s *Server) budgets(_ *http.Request, snap *Snapshot, p *params) (any, error) {
-	deps := pick(snap, p)
-	a := budgetsAnswer{Meta: liveMeta(snap, deps), Granted: newGrants(snap), Budgets: []budgetAnswer{}}
+	deps := pickAny(snap, p)
+	a := budgetsAnswer{Meta: liveMeta(snap, deps), Granted: newGrants(snap), Budgets: []budgetAnswer{}, Fleet: newFleet(snap.Fleet, p.values["dependency"])}
 	for _, d := range deps {
 		for i := range d.Budgets {
-			a.Budgets = append(a.Budgets, newBudget(d, &d.Budgets[i]))
+			a.Budgets = append(a.Budgets, newBudget(d.Name, &d.Budgets[i]))
 		}
 	}
 	return a, p.err()

@@ -28,6 +28,9 @@ type Meta struct {
 	Sampling      *Sampling `json:"sampling"` // null: every question is followed
 	ScopeSplit    bool      `json:"scope_split"`
 	ScopeSplitIn  []string  `json:"scope_split_in"` // dependencies; null if none is
+	// Part says that the figures are of a part of the questions: those that this instance
+	// counts, while others count the rest.
+	Part bool `json:"part"`
 }
 
 // Sampling says what share of questions is followed. Sums are weighted already.
@@ -56,7 +59,7 @@ const metaWindow = time.Minute
 
 // liveMeta is the head of an answer about these dependencies as they are now.
 func liveMeta(s *Snapshot, deps []*Dependency) Meta {
-	m := Meta{At: instant(s.At), State: s.State, Warming: s.State == Warming}
+	m := Meta{At: instant(s.At), State: s.State, Warming: s.State == Warming, Part: s.Part}
 	var sums Sums
 	var newest, complete time.Time
 	bits := 0
@@ -129,6 +132,15 @@ func pick(s *Snapshot, p *params) []*Dependency {
 	deps := s.named(name)
 	if name != "" && deps == nil {
 		p.missing = problem(http.StatusNotFound, fmt.Sprintf("dependency %s is not known here: %s", clip(name), s.known()))
+	}
+	return deps
+}
+
+// pickAny is pick where the fleet may know a dependency that is not live here.
+func pickAny(s *Snapshot, p *params) []*Dependency {
+	deps := pick(s, p)
+	if s.Fleet != nil && slices.ContainsFunc(s.Fleet.Dependencies, func(d FleetDependency) bool { return d.Name == p.values["dependency"] }) {
+		p.missing = nil
 	}
 	return deps
 }

@@ -84,14 +84,45 @@ type Snapshot struct {
 	QuestionsLeftOut uint64
 	StoreWrites      Distribution // seconds that writes to the store took, failed ones too; buckets as StoreWriteBounds
 
-	// Evaluated says that this instance judges what alerts are about; a standby does
-	// not. Share says that it sees a part of the questions, and others the rest.
+	// Part says that other instances count a part of the questions: what is live is of the
+	// rest.
+	Part bool
+	// Fleet is the sum of what all of these count; nil, if there are none or it cannot be
+	// had.
+	Fleet *Fleet
+
+	// Evaluated says that what alerts are about is judged, here or, of a fleet, by the
+	// instance that tells sinks; a standby alone does not. Share says that they are of this
+	// instance's part of the questions alone.
 	Evaluated, Share bool
 	Alerts           []alerts.Alert // what is worse first
 	Notified         []alerts.Sent
 	// StoreErrors counts what the store answered with an error, by kind; all kinds that
 	// there are, from the start on.
 	StoreErrors map[string]uint64
+}
+
+// Fleet is what the instances that share out the questions count together.
+type Fleet struct {
+	Members int // that are well
+	Scopes  int // that one of them counts as far as now
+	// Missing are the others: of these the sum has what was told last.
+	Missing []string
+	// Warming says that in some of them questions from before the first record are not
+	// known, so that repeats are missing.
+	Warming bool
+	// Telling says that it is this instance that tells sinks of alerts.
+	Telling      bool
+	Dependencies []FleetDependency // by name
+}
+
+// FleetDependency is a dependency of a fleet.
+type FleetDependency struct {
+	Name       string
+	ScopeSplit bool
+	// Budgets are read from the sum; their peaks are since this process began to hear the
+	// others.
+	Budgets []Budget
 }
 
 // Build says what program this is.

@@ -116,7 +116,7 @@ func (c *Config) warnAlerts(warn func(path, format string, args ...any)) {
 	}
 	for i := range c.Sources {
 		k := c.Sources[i].Kafka
-		if k == nil || !k.Divided() {
+		if k == nil || !k.Divided() || c.Store.ClickHouse != nil { // where they tell each other what they count
 			continue
 		}
 		at, word := index("sources", i)+".kafka.keyed", "keyed"
@@ -124,7 +124,7 @@ func (c *Config) warnAlerts(warn func(path, format string, args ...any)) {
 			at, word = index("sources", i)+".kafka.exchange", "exchanged"
 		}
 		if b := &c.Budget; b.Model == "rate" || b.Model == "tokens" || b.FloorPerSecond > 0 {
-			warn(at, "the topic is %s: each of several instances sees its share, and compares it with the whole of what budget allows in numbers: it reads low; with the model ratio and no floor a share reads like the whole", word)
+			warn(at, "the topic is %s: each of several instances sees its share, and compares it with the whole of what budget allows in numbers: it reads low; with store.clickhouse they judge the sum, and with the model ratio and no floor a share reads like the whole", word)
 		}
 	}
 }

@@ -118,9 +118,20 @@ func (f *Fleet) Picture(present []ScopeState, expected []string, bits int, all b
 	a.lacks = len(p.Missing) > 0
 	a.align()
 	a.live()
-	closed := a.closed()
-	for _, name := range sortedKeys(a.sheets) {
-		p.Dependencies = append(p.Dependencies, a.dependency(f, name, bits, closed[name]))
+	closed, own := a.closed(), map[string]*fleetSeconds{}
+	parts := map[string]map[string]*fleetSeconds{}
+	for _, x := range a.told {
+		if x.route == "" {
+			own[x.dependency] = x
+			continue
+		}
+		if parts[x.dependency] == nil {
+			parts[x.dependency] = map[string]*fleetSeconds{}
+		}
+		parts[x.dependency][x.route] = x
+	}
+	for _, name := range sortedKeys(own) {
+		p.Dependencies = append(p.Dependencies, a.dependency(f, own[name], parts[name], bits, closed[name]))
 	}
 	return p
 }
@@ -132,10 +143,10 @@ type fleetSum struct {
 	keep   int64
 	length int // of the seconds that budgets look at
 	scopes []*fleetScope
-	sheets map[string]*fleetSheet
-	end    int64 // of windows
-	first  int64 // the first second that is known
-	lacks  bool  // some of it is missing
+	told   map[string]*fleetSeconds // by name as it is told
+	end    int64                    // of windows
+	first  int64                    // the first second that is known
+	lacks  bool                     // some of it is missing
 }
 
 // fleetScope is a scope of it.
@@ -147,15 +158,14 @@ type fleetScope struct {
 	from, closed int64 // the closed ticks that are known without a gap
 }
 
-// fleetSheet is a dependency of it.
-type fleetSheet struct {
-	windows [len(WindowLengths)]aggregate.Sums
-	spent   sheet // of the budgets' window
-	seconds map[string][]budget.Counts
+// fleetSeconds are the seconds of a dependency or route, from the newest back.
+type fleetSeconds struct {
+	routeName
+	seconds []aggregate.Sums
 }
 
 func newFleetSum(f *Fleet, names []string, now map[string]bool, all *budget.Model, routes map[string]*budget.Model) *fleetSum {
-	a := &fleetSum{all: all, routes: routes, keep: keepSeconds(all), length: budgetSeconds(all, routes), sheets: map[string]*fleetSheet{}, end: noTick, first: math.MaxInt64}
+	a := &fleetSum{all: all, routes: routes, keep: keepSeconds(all), length: budgetSeconds(all, routes), told: map[string]*fleetSeconds{}, end: noTick, first: math.MaxInt64}
 	for name, s := range f.scopes {
 		if !slices.Contains(names, name) && s.forget(a.keep) {
 			delete(f.scopes, name)
@@ -249,13 +259,6 @@ func (a *fleetSum) align() {
 	a.scopes = slices.DeleteFunc(a.scopes, func(s *fleetScope) bool { return !s.now && s.head < a.end-longestWindow })
 }
 
-func (a *fleetSum) sheet(dependency string) *fleetSheet {
-	if a.sheets[dependency] == nil {
-		a.sheets[dependency] = &fleetSheet{spent: *newSheet(), seconds: map[string][]budget.Counts{}}
-	}
-	return a.sheets[dependency]
-}
-
 // live adds up the seconds of log time. Those of a scope that is behind end with its own
 // newest.
 func (a *fleetSum) live() {
@@ -267,33 +270,17 @@ func (a *fleetSum) live() {
 				continue
 			}
 			a.first = min(a.first, a.end-back)
-			row.seconds(func(k routeName, x *aggregate.Sums) { a.add(k, x, back) })
-		}
-	}
-}
-
-// add adds the sums of a second that ends so many before the end, less one.
-func (a *fleetSum) add(k routeName, x *aggregate.Sums, back int64) {
-	sheet := a.sheet(k.dependency)
-	if k.route == "" {
-		for i, length := range WindowLengths {
-			if back <= int64(length/time.Second) {
-				sheet.windows[i].Merge(x)
+			for rest := row.entries; len(rest) > 0; { // it was read before
+				k, after, _ := splitName(rest)
+				x := a.told[string(k)]
+				if x == nil {
+					name, _, _ := readName(k)
+					x = &fleetSeconds{name, make([]aggregate.Sums, a.keep)}
+					a.told[string(k)] = x
+				}
+				rest, _ = x.seconds[back-1].AddTold(after)
 			}
 		}
-	}
-	if back <= int64(a.all.Window) {
-		if k.route == "" {
-			sheet.spent.total.Merge(x)
-		} else {
-			sumInto(sheet.spent.routes, k.route, x)
-		}
-	}
-	if i := int64(a.length) - back; i >= 0 {
-		if sheet.seconds[k.route] == nil {
-			sheet.seconds[k.route] = make([]budget.Counts, a.length)
-		}
-		sheet.seconds[k.route][i].Add(x.Budget())
 	}
 }
 
@@ -356,34 +343,52 @@ func (a *fleetSum) closed() map[string][]ClosedWindow {
 	return out
 }
 
-// dependency is what is live of one dependency.
-func (a *fleetSum) dependency(f *Fleet, name string, bits int, closed []ClosedWindow) LiveDependency {
-	sheet := a.sheets[name]
-	d := LiveDependency{Name: name, ClosedWindows: closed}
-	for i, length := range WindowLengths {
-		d.Windows = append(d.Windows, LiveWindow{Length: length, From: max(a.first, a.end-int64(length/time.Second)), To: a.end, Total: sheet.windows[i].Totals()})
+// dependency is what is live of one dependency: its own seconds, and those of its routes
+// that have a budget.
+func (a *fleetSum) dependency(f *Fleet, own *fleetSeconds, routes map[string]*fleetSeconds, bits int, closed []ClosedWindow) LiveDependency {
+	d := LiveDependency{Name: own.dependency, ClosedWindows: closed}
+	for _, length := range WindowLengths {
+		n := int64(length / time.Second)
+		d.Windows = append(d.Windows, LiveWindow{Length: length, From: max(a.first, a.end-n), To: a.end, Total: own.last(n).Totals()})
 	}
-	read := func(route string, m *budget.Model, sums *aggregate.Sums) {
-		g := f.gauge(name, route, m)
+	read := func(x *fleetSeconds, m *budget.Model) {
+		g := f.gauge(x.routeName, m)
 		if a.lacks { // what may not be so is no peak
 			g = &gauge{*m, g.peak, g.exhausted}
 		}
-		b := g.read(sums, bits, sheet.seconds[route], a.first, a.end)
-		b.Route = route
+		b := g.read(x.last(int64(a.all.Window)), bits, x.counts(a.length), a.first, a.end)
+		b.Route = x.route
 		d.Budgets = append(d.Budgets, b)
 	}
-	read("", a.all, &sheet.spent.total)
-	for _, route := range sortedKeys(a.routes) {
-		if s := sheet.spent.routes[route]; s != nil {
-			read(route, a.routes[route], s)
+	read(own, a.all)
+	for _, route := range sortedKeys(routes) {
+		if x, m := routes[route], a.routes[route]; m != nil && x.last(int64(a.all.Window)).Totals().Arrivals > 0 {
+			read(x, m)
 		}
 	}
 	return d
 }
 
+// last adds up the last seconds.
+func (x *fleetSeconds) last(n int64) *aggregate.Sums {
+	sum := new(aggregate.Sums)
+	for i := range x.seconds[:min(n, int64(len(x.seconds)))] {
+		sum.Merge(&x.seconds[i])
+	}
+	return sum
+}
+
+// counts are what budgets are read from of the last seconds, the newest last.
+func (x *fleetSeconds) counts(n int) []budget.Counts {
+	out := make([]budget.Counts, n)
+	for i := range x.seconds[:min(n, len(x.seconds))] {
+		out[n-1-i] = x.seconds[i].Budget()
+	}
+	return out
+}
+
 // gauge is that of a budget; see Live.gauge.
-func (f *Fleet) gauge(dependency, route string, m *budget.Model) *gauge {
-	k := routeName{dependency, route}
+func (f *Fleet) gauge(k routeName, m *budget.Model) *gauge {
 	if f.gauges[k] == nil || f.gauges[k].model != *m {
 		f.gauges[k] = &gauge{model: *m}
 	}

@@ -187,41 +187,37 @@ func readTold(member string, t *Told) (*toldRow, error) {
 		return nil, bad
 	}
 	r := &toldRow{member: member, rules: uint32(rules), begun: begun, entries: rest[n:]}
-	count := func(k routeName, s *aggregate.Sums) {
-		if k.route == "" {
-			r.arrivals += s.Totals().Arrivals
-		}
-	}
-	var ok bool
-	if t.Kind == ToldTick {
-		ok = r.ticks(func(dependency string, s *aggregate.ClosedSums) { count(routeName{dependency, ""}, &s.Sums) })
-	} else {
-		ok = r.seconds(count)
-	}
-	if !ok {
+	if !r.count(t.Kind) {
 		return nil, bad
 	}
 	return r, nil
 }
 
-// seconds reports the sums of a second; it is false if they cannot be read.
-func (r *toldRow) seconds(each func(routeName, *aggregate.Sums)) bool {
+// count counts the arrivals; it is false if what is told cannot be read.
+func (r *toldRow) count(kind ToldKind) bool {
+	if kind == ToldTick {
+		return r.ticks(func(_ string, s *aggregate.ClosedSums) { r.arrivals += s.Totals().Arrivals })
+	}
+	all := new(aggregate.Sums)
 	for rest := r.entries; len(rest) > 0; {
 		k, after, ok := readName(rest)
 		if !ok {
 			return false
 		}
-		s, after, err := aggregate.DecodeSums(after)
-		if err != nil {
+		into := all
+		if k.route != "" { // a part of it
+			into = new(aggregate.Sums)
+		}
+		var err error
+		if rest, err = into.AddTold(after); err != nil {
 			return false
 		}
-		each(k, s)
-		rest = after
 	}
+	r.arrivals = all.Totals().Arrivals
 	return true
 }
 
-// ticks does so of a closed tick.
+// ticks reports the sums of a closed tick; it is false if they cannot be read.
 func (r *toldRow) ticks(each func(dependency string, s *aggregate.ClosedSums)) bool {
 	for rest := r.entries; len(rest) > 0; {
 		k, after, ok := readName(rest)
@@ -238,13 +234,28 @@ func (r *toldRow) ticks(each func(dependency string, s *aggregate.ClosedSums)) b
 	return true
 }
 
-func readName(b []byte) (k routeName, rest []byte, ok bool) {
-	for _, text := range [...]*string{&k.dependency, &k.route} {
-		n, size := binary.Uvarint(b)
-		if size <= 0 || n > uint64(len(b)-size) {
-			return k, nil, false
+// splitName cuts off the name that a text begins with, as it is told.
+func splitName(b []byte) (name, rest []byte, ok bool) {
+	rest = b
+	for range 2 {
+		n, size := binary.Uvarint(rest)
+		if size <= 0 || n > uint64(len(rest)-size) {
+			return nil, nil, false
 		}
-		*text, b = string(b[size:size+int(n)]), b[size+int(n):]
+		rest = rest[size+int(n):]
 	}
-	return k, b, true
+	return b[:len(b)-len(rest)], rest, true
+}
+
+// readName reads the name that a text begins with.
+func readName(b []byte) (k routeName, rest []byte, ok bool) {
+	name, rest, ok := splitName(b)
+	if !ok {
+		return k, nil, false
+	}
+	n, size := binary.Uvarint(name)
+	k.dependency, name = string(name[size:size+int(n)]), name[size+int(n):]
+	_, size = binary.Uvarint(name)
+	k.route = string(name[size:])
+	return k, rest, true
 }

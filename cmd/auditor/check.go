@@ -253,8 +253,12 @@ func (c *checker) policy() {
 // shares says what becomes of alerts where several instances share the questions.
 func (c *checker) shares() {
 	for i := range c.Sources {
-		if k := c.Sources[i].Kafka; k != nil && k.Divided() {
-			c.remark("alerts: of several instances that share the partitions of sources[%d] each judges its own share: it tells what fires there, and resolves nothing; an Alertmanager does, 3 minutes after the last has told it", i)
+		switch k := c.Sources[i].Kafka; {
+		case k == nil || !k.Divided():
+		case c.Store.ClickHouse != nil:
+			c.remark("alerts: instances that share the partitions of sources[%d] judge the sum of what they count, and one of them tells of it", i)
+		default:
+			c.remark("alerts: of several instances that share the partitions of sources[%d] each judges its own share, since they have no store in common (store.clickhouse): it tells what fires there, and resolves nothing; an Alertmanager does, 3 minutes after the last has told it", i)
 		}
 	}
 }

@@ -73,6 +73,7 @@ func runCommand(ctx context.Context, p *program, args []string) (int, error) {
 type daemon struct {
 	log      *slog.Logger
 	store    store.Store
+	sharer   store.Sharer // the same
 	watch    *storeWatch
 	rows     *rowWriter
 	reader   *reader
@@ -165,7 +166,7 @@ func newDaemon(ctx context.Context, l *loaded, read func() (*loaded, error), log
 		return nil, err
 	}
 	counter := store.CountErrors(opened)
-	d.store, d.storeErrors = counter, counter.Errors
+	d.store, d.sharer, d.storeErrors = counter, counter, counter.Errors
 	d.watch = &storeWatch{store: d.store, log: log}
 	d.rows = &rowWriter{store: d.store}
 	for _, s := range d.newSources(l) {
@@ -226,6 +227,7 @@ func (d *daemon) run(ctx context.Context) error {
 	counters.Go(func() { d.expire(counting) })
 	counters.Go(func() { d.watch.run(counting) })
 	counters.Go(func() { d.alerting.keep(counting) })
+	counters.Go(func() { d.alerting.fleet.run(counting, d.setup.Load) })
 	counters.Go(func() { d.alerting.notifier.Run(counting) })
 	serving := make(chan error, 1)
 	go func() { serving <- d.server.Serve(counting, d.listener) }()

@@ -14,7 +14,7 @@ import (
 	"github.com/targetside/auditor/aggregate/budget"
 	"github.com/targetside/auditor/alerts"
 	"github.com/targetside/auditor/api"
-	"github.com/targetside/auditor/ingest"
+	"github.com/targetside/auditor/config"
 	"github.com/targetside/auditor/pipeline"
 )
 
@@ -25,6 +25,8 @@ type alerting struct {
 	notifier  *alerts.Notifier
 	evaluator *alerts.Evaluator // of whoever takes pictures
 	lost      lostRecords
+	fleet     *fleet
+	alone     *alerts.Evaluator // of its own share, while the others of its fleet cannot be had
 	// What was kept was asked for, and is known: from here on it may be kept anew.
 	asked, restored bool
 
@@ -42,7 +44,7 @@ type keptState struct {
 
 func newAlerting(d *daemon) *alerting {
 	return &alerting{
-		d: d, notifier: alerts.NewNotifier(d.log), evaluator: alerts.NewEvaluator(),
+		d: d, notifier: alerts.NewNotifier(d.log), evaluator: alerts.NewEvaluator(), fleet: newFleet(d.sharer, d.log),
 		wanted: make(chan string, 1), loaded: make(chan []byte, 1), unsaved: make(chan keptState, 1),
 	}
 }
@@ -51,6 +53,17 @@ func newAlerting(d *daemon) *alerting {
 func (a *alerting) judge(x *setup, p *pipeline.Picture, s *api.Snapshot) {
 	in := a.input(x, p, s)
 	name := x.loaded.alertsName()
+	if x.loaded.fleetName() != "" {
+		a.judgeFleet(x, p, in, name, s)
+	} else {
+		s.Alerts = a.tell(in, name)
+		s.Share, s.Evaluated = in.Share, !in.Standby && !in.Unknown
+	}
+	s.Notified = a.notifier.Sent()
+}
+
+// tell judges, tells sinks, and keeps what fires.
+func (a *alerting) tell(in *alerts.Input, name string) []alerts.Alert {
 	a.restore(name, in.Standby, in.Now)
 	changes := a.evaluator.Step(in)
 	current := a.evaluator.Alerts()
@@ -61,15 +74,96 @@ func (a *alerting) judge(x *setup, p *pipeline.Picture, s *api.Snapshot) {
 			a.keptAs, state, is = name, a.evaluator.State(), true
 		}
 		if is {
-			select {
-			case <-a.unsaved:
-			default:
-			}
-			a.unsaved <- keptState{name, state}
+			a.keepNext(keptState{name, state})
 		}
 	}
-	s.Alerts, s.Notified, s.Share = current, a.notifier.Sent(), in.Share
-	s.Evaluated = !in.Standby && !in.Unknown
+	return current
+}
+
+// keepNext has a state kept in place of those that wait to be.
+func (a *alerting) keepNext(k keptState) {
+	select {
+	case <-a.unsaved:
+	default:
+	}
+	a.unsaved <- k
+}
+
+// judgeFleet judges the sum of what the instances of the fleet count, if it is this one
+// that tells sinks; else it shows what that one found. Where the others cannot be had
+// it goes by its own share, as instances without a shared store do: what fires then is
+// told by each, and nothing is resolved.
+func (a *alerting) judgeFleet(x *setup, p *pipeline.Picture, in *alerts.Input, name string, s *api.Snapshot) {
+	whole := x.whole()
+	own, routes := x.loaded.budgets()
+	a.offer(x, p, in, len(whole) > 0)
+	v := a.fleet.view(whole, &own, routes)
+	if v.mode == hearing || v.mode == telling {
+		s.Fleet = showFleet(v)
+	}
+	if v.mode != telling {
+		if a.asked { // another may: what is kept is its
+			a.keepNext(keptState{})
+		}
+		a.restore(name, true, in.Now)
+		a.evaluator.Step(&alerts.Input{Now: in.Now, Standby: true})
+	}
+	if v.mode != apart {
+		a.alone = nil
+	}
+	switch v.mode {
+	case telling:
+		s.Evaluated = v.FleetPicture.Scopes > 0
+		if a.restore(name, false, in.Now); !a.restored { // what fires already is no news
+			s.Alerts = a.d.reader.Snapshot().Alerts
+			break
+		}
+		s.Alerts = a.tell(a.sum(in, v, &own, routes), name)
+	case hearing:
+		a.notifier.Tell(nil, nil)
+		s.Alerts, s.Evaluated = v.shown, v.evaluated
+	case waiting:
+		s.Alerts = a.d.reader.Snapshot().Alerts
+	case apart:
+		if a.alone == nil {
+			a.alone = alerts.NewEvaluator()
+		}
+		changes := a.alone.Step(in)
+		s.Alerts = a.alone.Alerts()
+		a.notifier.Tell(s.Alerts, changes)
+		s.Share, s.Evaluated = in.Share, !in.Standby && !in.Unknown
+	}
+}
+
+// offer is what this instance tells the others of itself. One that reads nothing, or does
+// not know yet what there is to be read, tells no sinks.
+func (a *alerting) offer(x *setup, p *pipeline.Picture, in *alerts.Input, knows bool) {
+	m := memberState{Sources: in.Sources, Store: in.Store, Bits: p.SampleBits}
+	m.Read, m.Lost = a.lost.lately(p.At, p, x.sources)
+	for i := range in.Dependencies {
+		if d := &in.Dependencies[i]; d.ScopeSplit {
+			m.Split = append(m.Split, d.Dependency)
+		}
+	}
+	m.Alerts = alerts.AppendList(nil, a.evaluator.Alerts())
+	a.fleet.offer(m, knows && !in.Standby)
+}
+
+// sum is what alerts are judged by of the whole fleet. Of its sources each is as far
+// behind as it is in the member that is worst.
+func (a *alerting) sum(in *alerts.Input, v *fleetView, own *budget.Model, routes map[string]*budget.Model) *alerts.Input {
+	out := &alerts.Input{
+		Now: in.Now, Rules: in.Rules, Warming: v.Warming, Unknown: v.FleetPicture.Scopes == 0, Missing: v.Missing, Sources: v.sources, Store: v.store,
+	}
+	for i := range v.Dependencies {
+		d := &v.Dependencies[i]
+		if f := alertFigures(d, own, routes); f != nil {
+			f.SampleBits, f.Read, f.Lost = v.bits, v.read, v.lost
+			f.ScopeSplit = v.split[d.Name] || a.d.reader.splits.has(d.Name)
+			out.Dependencies = append(out.Dependencies, *f)
+		}
+	}
+	return out
 }
 
 // restore takes over what was kept, once it was read. On a standby another instance
@@ -183,9 +277,26 @@ func (x *setup) standby() bool {
 func (x *setup) share() bool {
 	return slices.ContainsFunc(x.sources, func(s *source) bool {
 		r, _, _ := s.now()
-		k, ok := r.(*ingest.Kafka)
+		k, ok := r.(interface{ Shared() bool })
 		return ok && !s.sends && k.Shared()
 	})
+}
+
+// whole are the scopes that the instances share out; nil, if it is not known yet which
+// there are.
+func (x *setup) whole() (names []string) {
+	for _, s := range x.sources {
+		if k := s.identity.Kafka; s.sends || k == nil || !k.Divided() {
+			continue
+		}
+		r, _, _ := s.now()
+		known := r.(interface{ Whole() []string }).Whole()
+		if known == nil {
+			return nil
+		}
+		names = append(names, known...)
+	}
+	return names
 }
 
 // lostRecords remembers how many records were read, and how many were not, so that
@@ -274,32 +385,54 @@ func (a *alerting) save(ctx context.Context, s keptState) bool {
 // alertsName is the name under which the state of alerts is kept. A store of one
 // daemon has one, whatever that daemon reads. In a store that many share it is the same
 // for all instances that may take over from each other, which are those of a consumer
-// group; another for each that has a share of its own, or a log of its own, which only
-// its host reads; and another for each dependency. What else is read says nothing of it.
+// group: whether one reads all, or they share it out and one tells of the sum; another for
+// a log of its own, which only its host reads; and another for each dependency. What else
+// is read says nothing of it.
 func (l *loaded) alertsName() string {
 	if l.Store.ClickHouse == nil {
 		return "alerts"
 	}
 	parts := []string{l.Dependency.Name, l.Dependency.Field}
-	var groups []string
-	share := false
-	for i := range l.Sources {
-		if k := l.Sources[i].Kafka; k != nil {
-			groups, share = append(groups, k.Group), share || k.Divided()
-		}
-	}
-	slices.Sort(groups)
-	parts = append(parts, slices.Compact(groups)...)
-	if share || len(groups) == 0 {
+	groups := l.groups()
+	parts = append(parts, groups...)
+	switch {
+	case l.fleetName() != "":
+		parts = append(parts, "shared out")
+	case len(groups) == 0:
 		host, _ := os.Hostname()
 		parts = append(parts, host)
 	}
-	text, err := json.Marshal(parts)
+	return "alerts/" + hashed(parts)
+}
+
+// groups are the consumer groups, in order.
+func (l *loaded) groups() (groups []string) {
+	for i := range l.Sources {
+		if k := l.Sources[i].Kafka; k != nil {
+			groups = append(groups, k.Group)
+		}
+	}
+	slices.Sort(groups)
+	return slices.Compact(groups)
+}
+
+// fleetName names those that share out the scopes of the dependency in a store that they
+// share; it is empty, if nobody does.
+func (l *loaded) fleetName() string {
+	if l.Store.ClickHouse == nil || !slices.ContainsFunc(l.Sources, func(s config.Source) bool { return s.Kafka != nil && s.Kafka.Divided() }) {
+		return ""
+	}
+	return hashed(append([]string{l.Dependency.Name, l.Dependency.Field}, l.groups()...))
+}
+
+// hashed is the same for the same texts, and no other.
+func hashed(texts []string) string {
+	text, err := json.Marshal(texts)
 	if err != nil {
 		panic(err) // of texts alone
 	}
 	sum := sha256.Sum256(text)
-	return "alerts/" + hex.EncodeToString(sum[:8])
+	return hex.EncodeToString(sum[:8])
 }
 
 // minWebhookSecret is how many bytes a webhook's secret has at least: a shorter one

@@ -64,6 +64,7 @@ func (r *reader) take() {
 	s.State, s.Reasons = r.d.state(x, p, s.Sources)
 	s.Together = api.Together{Duplicates: p.Shared.Duplicates, Undecidable: p.Shared.Undecidable, Late: p.Shared.Late}
 	slices.SortFunc(s.Sources, func(a, b api.Source) int { return cmp.Compare(a.Name, b.Name) })
+	s.Part = x.share()
 	share := readShare(p, x.sources)
 	for i := range p.Dependencies {
 		d := &p.Dependencies[i]
@@ -189,6 +190,16 @@ func showHistogram(h *aggregate.Histogram) (out api.Distribution) {
 func showBudgets(in []pipeline.LiveBudget) (out []api.Budget) {
 	for i := range in {
 		out = append(out, showBudget(&in[i]))
+	}
+	return out
+}
+
+// showFleet is the sum of what the instances of the fleet count.
+func showFleet(v *fleetView) *api.Fleet {
+	out := &api.Fleet{Members: v.members, Scopes: v.FleetPicture.Scopes, Missing: v.Missing, Warming: v.Warming, Telling: v.mode == telling}
+	for i := range v.Dependencies {
+		d := &v.Dependencies[i]
+		out.Dependencies = append(out.Dependencies, api.FleetDependency{Name: d.Name, ScopeSplit: v.split[d.Name], Budgets: showBudgets(d.Budgets)})
 	}
 	return out
 }

@@ -134,7 +134,7 @@ func (s *source) unanswered() bool { return s.kind == "syslog" || s.kind == "als
 // standby says that another instance reads what this one would.
 func (s *source) standby() bool {
 	r, _, _ := s.now()
-	k, ok := r.(*ingest.Kafka)
+	k, ok := r.(interface{ Standby() bool })
 	return ok && k.Standby()
 }
 
