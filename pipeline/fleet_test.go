@@ -255,9 +255,16 @@ func TestFleetThroughACrash(t *testing.T) {
 			x.pass(40, 0.3)
 		}
 		x.equals("after")
-		// The one that was cut off has read on, a part of the newest seconds.
-		for i := range x.history {
-			if err := x.fleet.Hear("a", &x.history[i]); x.history[i].Scope == "log/0" && err != nil {
+		// The one that was cut off reads on, a part of what there is, and tells of it.
+		a.feed(0, 60)
+		x.pass(40, 0.3)
+		x.tell("a", a)
+		if last := x.last["a"][0]; last.Scope != "log/0" || last.Head < x.last["c"][0].Head-20 {
+			t.Errorf("it has read up to %d, the others up to %d", last.Head, x.last["c"][0].Head)
+		}
+		x.equals("after it told")
+		for i := range x.history { // as if it had told all of that
+			if err := x.fleet.Hear("a", &x.history[i]); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -145,7 +145,7 @@ func (a *alerting) offer(x *setup, p *pipeline.Picture, in *alerts.Input, knows 
 			m.Split = append(m.Split, d.Dependency)
 		}
 	}
-	m.Alerts = alerts.AppendList(nil, a.evaluator.Alerts())
+	m.Alerts = alerts.AppendList(nil, a.d.reader.Snapshot().Alerts)
 	a.fleet.offer(m, knows && !in.Standby)
 }
 

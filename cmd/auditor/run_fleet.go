@@ -243,7 +243,7 @@ func (f *fleet) hear(shares []store.Share, now time.Time) {
 		}
 		f.sums.HearStates(s.Member, state.Scopes)
 	}
-	maps.DeleteFunc(f.peers, func(_ string, p *peer) bool { return now.Sub(p.seen) > store.SharesFor })
+	maps.DeleteFunc(f.peers, func(_ string, p *peer) bool { return now.Sub(later(p.seen, p.broken)) > store.SharesFor })
 }
 
 func (f *fleet) peer(member string) *peer {
@@ -307,14 +307,14 @@ func (f *fleet) view(expected []string, all *budget.Model, routes map[string]*bu
 	now := time.Now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	v := &fleetView{split: map[string]bool{}}
-	if f.name == "" {
+	v := &fleetView{mode: waiting, split: map[string]bool{}}
+	if f.name == "" { // it begins
 		return v
 	}
 	if heard := now.Sub(f.reached); heard >= staleAfter {
 		f.claims, f.telling = 0, false
-		if last := later(f.reached, f.begun); now.Sub(last) < aloneAfter {
-			v.mode = waiting
+		if now.Sub(later(f.reached, f.begun)) >= aloneAfter {
+			v.mode = apart
 		}
 		return v
 	}

@@ -14,9 +14,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/targetside/auditor/aggregate/budget"
 	"github.com/targetside/auditor/alerts"
 	"github.com/targetside/auditor/api"
 	"github.com/targetside/auditor/ingest"
+	"github.com/targetside/auditor/pipeline"
 	"github.com/targetside/auditor/store"
 	"github.com/targetside/auditor/store/clickhousetest"
 )
@@ -549,4 +551,32 @@ func TestFleetOnClickHouse(t *testing.T) {
 	until("nothing is missing", func() bool { s := b.d.reader.Snapshot(); return s.Fleet != nil && len(s.Fleet.Missing) == 0 })
 	f.wants(alerts.RetryBudgetExhausted, "fires")
 	t.Logf("at rest: %v", server.Query(t, "SELECT member, kind, count(), sum(length(state)) FROM shares FINAL GROUP BY member, kind ORDER BY member, kind"))
+}
+
+// A member that is of a version that tells what this one cannot read is not counted,
+// however well it is.
+func TestFleetOfTwoVersions(t *testing.T) {
+	f := newFleet(store.NewMemory(), slog.New(slog.DiscardHandler))
+	f.begin("fleet", time.Now())
+	f.reached = time.Now()
+	model := budget.DefaultModel(budget.DefaultRatio())
+	missing := func() []string {
+		return f.view([]string{partOf(0)}, &model, nil).Missing
+	}
+	say := func(seq uint64) store.Share {
+		m := memberState{Seq: seq, Scopes: []pipeline.ScopeState{{Scope: partOf(0), Rules: 1, Head: 7, Closed: 3}}}
+		return store.Share{Member: "other", Kind: toldMember, State: m.encode()}
+	}
+	f.hear([]store.Share{say(1)}, time.Now())
+	if got := missing(); len(got) != 1 {
+		t.Errorf("heard once it is known to go on: missing is %q", got)
+	}
+	f.hear([]store.Share{say(1), say(2)}, time.Now())
+	if got := missing(); len(got) != 0 {
+		t.Errorf("missing is %q", got)
+	}
+	f.hear([]store.Share{{Member: "other", Kind: uint8(pipeline.ToldSecond), Name: partOf(0), At: 7, State: []byte("\xffnewer")}, say(3)}, time.Now())
+	if got := missing(); len(got) != 1 {
+		t.Errorf("what cannot be read is not missing: %q", got)
+	}
 }

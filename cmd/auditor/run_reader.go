@@ -64,7 +64,7 @@ func (r *reader) take() {
 	s.State, s.Reasons = r.d.state(x, p, s.Sources)
 	s.Together = api.Together{Duplicates: p.Shared.Duplicates, Undecidable: p.Shared.Undecidable, Late: p.Shared.Late}
 	slices.SortFunc(s.Sources, func(a, b api.Source) int { return cmp.Compare(a.Name, b.Name) })
-	s.Part = x.share()
+	s.Part = x.share() && !x.standby()
 	share := readShare(p, x.sources)
 	for i := range p.Dependencies {
 		d := &p.Dependencies[i]
