@@ -176,6 +176,18 @@ func TestCluster(t *testing.T) {
 		}
 		return err == nil
 	})
+	// What is told on one server is heard on the other.
+	told := []store.Share{{Kind: 1, Name: "kafka seats/0", At: 7, State: []byte("told")}}
+	_, since, err := a.Exchange(t.Context(), "fleet", "a", 1, told, store.Since{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := a.Exchange(t.Context(), "fleet", "a", 2, nil, since); err != nil {
+		t.Error(err)
+	}
+	if heard, _, err := b.Exchange(t.Context(), "fleet", "b", 1, nil, store.Since{}); err != nil || len(heard) != 1 || heard[0].Member != "a" || string(heard[0].State) != "told" {
+		t.Errorf("heard is %v, %v", heard, err)
+	}
 	if err := a.Needed(t.Context()); err != nil {
 		t.Error(err)
 	}

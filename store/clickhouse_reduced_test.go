@@ -35,6 +35,8 @@ var Reductions = []Reduction{
 	{"skipping indexes", regexp.MustCompile(`,(\n *INDEX .*)+`), "", false},
 	{"DateTime64", regexp.MustCompile(`DateTime64\(3\)`), "DateTime", false},
 	{"now64", regexp.MustCompile(`now64\(3\)`), "now()", false},
+	{"rows that expire by themselves", regexp.MustCompile(`(?s)\nTTL .*`), "", false},
+	{"times of numbers", regexp.MustCompile(`fromUnixTimestamp64Milli\((\d+)\d{3}\)`), "toDateTime($1)", false},
 	{"deleted rows, in the engine", regexp.MustCompile(`ReplacingMergeTree\(ver, deleted\)`), "ReplacingMergeTree(ver)", false},
 	{"deleted rows, in reading", regexp.MustCompile(`^(SELECT .* FROM) facts FINAL PREWHERE (.+) WHERE (originator = .+)( ORDER BY .*)`), "$1 (SELECT * FROM facts FINAL WHERE deleted = 0) AS facts WHERE ($2) AND ($3)$4", true},
 	{"deleted rows, in reading", regexp.MustCompile(`^(SELECT (?:at|DISTINCT) ?,? ?series.* FROM) facts FINAL PREWHERE (.+) WHERE (.+)( ORDER BY .*)`), "$1 (SELECT * FROM facts FINAL WHERE deleted = 0) AS facts WHERE ($2) AND ($3)$4", true},
@@ -78,6 +80,11 @@ func OpenReduced(at ClickHouse, quorum int) (*Reduced, error) {
 // Migrate does what MigrateClickHouse does to a database that is there.
 func (r *Reduced) Migrate(ctx context.Context, began func(string)) error {
 	return r.c.explain("migrate", r.c.migrate(ctx, began))
+}
+
+// Exchange implements Sharer.
+func (r *Reduced) Exchange(ctx context.Context, fleet, member string, seq uint64, told []Share, since Since) ([]Share, Since, error) {
+	return r.c.Exchange(ctx, fleet, member, seq, told, since)
 }
 
 // Exec runs a statement, reduced.
@@ -143,7 +150,11 @@ func (c *reducing) Query(ctx context.Context, text string, args ...any) (driver.
 
 func (c *reducing) PrepareBatch(ctx context.Context, text string, options ...driver.PrepareBatchOption) (driver.Batch, error) {
 	var of []ch.ColumnNameAndType
-	for _, x := range factColumns {
+	columns := factColumns
+	if strings.HasPrefix(text, "INSERT INTO shares") {
+		columns = shareColumns
+	}
+	for _, x := range columns {
 		of = append(of, ch.ColumnNameAndType{Name: x.Name, Type: c.of.reduce(x.Type)})
 	}
 	b, err := c.Conn.PrepareBatch(ch.Context(ctx, ch.WithColumnNamesAndTypes(of)), text, options...)
