@@ -309,3 +309,18 @@ func TestFleetHearsNothingOfWhatItCannotRead(t *testing.T) {
 		t.Errorf("there is %+v", p)
 	}
 }
+
+// Whatever is told is heard as a whole or not at all, and a picture can be taken of it.
+func FuzzTold(f *testing.F) {
+	f.Add(uint8(ToldSecond), []byte("\x01\x01\x02\x05seats\x00\x01\x05\x02\x02\x02\x02\x00"))
+	f.Add(uint8(ToldTick), []byte("\x01\x01\x02\x05seats\x00\x01\x05\x02\x02\x02\x02\x00\x00\x00"))
+	f.Fuzz(func(t *testing.T, kind uint8, state []byte) {
+		fleet := NewFleet()
+		err := fleet.Hear("a", &Told{Kind: ToldKind(kind), Scope: "log/0", At: 7, State: state})
+		fleet.HearStates("a", []ScopeState{{Scope: "log/0", Rules: 1, Head: 7, From: 7, Closed: 8}})
+		p := fleet.Picture([]ScopeState{{Scope: "log/0"}}, nil, 0, budget.DefaultModel(budget.DefaultRatio()), nil)
+		if err != nil && len(p.Dependencies) > 0 {
+			t.Errorf("%x is not heard, and there is %+v", state, p.Dependencies)
+		}
+	})
+}
