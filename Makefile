@@ -117,8 +117,8 @@ test-recorded: ## record logs from real nginx, Envoy, HAProxy, Apache and Caddy,
 test-lab: ## audit every arm of every scenario in every format, and want the truth
 	$(GO) test -count=1 -timeout 20m -run '^TestLabTruth$$' ./cmd/auditor
 
-test-rig: ## hold the lab's model against a server and callers on real sockets
-	AUDITOR_RIG=1 $(GO) test -count=1 -timeout 5m -run '^TestRig$$' -v ./cmd/auditor
+test-rig: ## hold the lab's model against a server and callers on real sockets, as a daemon sees them
+	AUDITOR_RIG=1 $(GO) test -count=1 -timeout 9m -run '^TestRig$$' -v ./cmd/auditor
 
 test-kafka: ## kill daemons that read from a real Kafka broker, and audit what is left
 	$(GO) run ./ingest/kafkatest $(GO) test -count=1 -timeout 20m -run '^TestKafka' -v ./cmd/auditor
