@@ -87,6 +87,7 @@ func (s *rigServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	begun := time.Now()
 	s.mu.Lock()
 	s.inside++
+	counts := s.now // it began in this one, whenever it ends
 	s.mu.Unlock()
 	status := http.StatusOK
 	since, admitted := s.admit(begun)
@@ -117,17 +118,17 @@ func (s *rigServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.lines++
 	line["arrival_id"] = fmt.Sprint(s.lines)
 	json.NewEncoder(s.log).Encode(line)
-	s.now.arrived++
-	s.now.questions[key] = true
+	counts.arrived++
+	counts.questions[key] = true
 	if admitted {
-		w := &s.now.slots[s.now.part(begun)]
+		w := &counts.slots[counts.part(begun)]
 		w.served++
 		w.held += held
 	} else {
-		s.now.refused++
+		counts.refused++
 	}
 	if gone {
-		s.now.gone++
+		counts.gone++
 	}
 }
 

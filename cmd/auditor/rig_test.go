@@ -81,9 +81,9 @@ func (g *watchedRig) counted(what string, s *rigStretch) rigShares {
 		g.later++ // what comes later makes that final
 		g.attempt(fmt.Sprint("later-", g.later), 0)
 		answer := g.daemon.get(ask)
-		until, _ := time.Parse(time.RFC3339, fmt.Sprint(answer["complete_until"]))
+		complete, _ := time.Parse(time.RFC3339, fmt.Sprint(answer["complete_until"]))
 		total = answer["total"]
-		return !until.Before(s.to)
+		return !complete.Before(s.to)
 	})
 	answers := s.arrived - s.refused
 	for name, want := range map[string]int{
