@@ -17,7 +17,7 @@ import (
 
 // variedRows are seconds of arrivals of every kind that a row tells apart: questions that
 // come again within the second and long after it, all reasons, all departures, numbers of
-// attempts, Retry-After.
+// attempts, Retry-After, and times that are not known, most of those of one originator.
 func variedRows(scope string, seed uint64, seconds int64) []store.Row {
 	const second = int64(1e9)
 	r := rand.New(rand.NewPCG(seed, 7))
@@ -42,7 +42,10 @@ func variedRows(scope string, seed uint64, seconds int64) []store.Row {
 		if r.IntN(6) == 0 {
 			a.Class, a.Reason, a.Originator, a.Question = keys.Unattributable, keys.Reason(1+r.IntN(keys.NumReasons-1)), 0, aggregate.ID{}
 		}
-		a.Log = a.Start + a.Duration
+		if r.IntN(4) < 1+2*int(a.Originator&1) {
+			a.Duration = -1
+		}
+		a.Log = a.Start + max(a.Duration, 0)
 		l.Add(&a, nil, 0)
 	}
 	out := new(aggregate.Output)
@@ -88,7 +91,7 @@ func measureSums(seconds int64) []sum {
 		{"sum(successes)", whole(func(m *measure) uint64 { return m.Responses.Success })}, {"sum(before_response)", whole(func(m *measure) uint64 { return m.Responses.BeforeResponse })},
 		{"sum(disconnected)", whole(func(m *measure) uint64 { return m.Responses.Disconnected })}, {"sum(expired)", whole(func(m *measure) uint64 { return m.Responses.Expired })},
 		{"sum(dead_seconds)", func(m *measure) float64 { return figure(m.Responses.DeadSeconds) }}, {"sum(busy_seconds)", func(m *measure) float64 { return figure(m.Responses.BusySeconds) }},
-		{"sum(repeat_seconds)", func(m *measure) float64 { return figure(m.Responses.RepeatSeconds) }},
+		{"sum(repeat_seconds)", func(m *measure) float64 { return figure(m.Responses.RepeatSeconds) }}, {"sum(untimed)", whole(func(m *measure) uint64 { return m.Responses.Untimed })},
 		{"sum(after_gone)", whole(func(m *measure) uint64 { return m.RepeatAfter.Gone })}, {"sum(after_5xx)", whole(func(m *measure) uint64 { return m.RepeatAfter.Error })},
 		{"sum(after_429_503)", whole(func(m *measure) uint64 { return m.RepeatAfter.Overload })}, {"sum(after_success)", whole(func(m *measure) uint64 { return m.RepeatAfter.Success })},
 		{"sum(after_in_flight)", whole(func(m *measure) uint64 { return m.RepeatAfter.InFlight })},
@@ -179,6 +182,7 @@ func TestClickHouseMeasures(t *testing.T) {
 			}
 		}
 	}
+	measuresRowByRow(t, server, s, seconds)
 	// Who asks for arrivals alone pays for these alone: counts are not read but of scopes.
 	reads := func(column string) int {
 		plan := server.Query(t, fmt.Sprintf("EXPLAIN header = 1 SELECT sum(%s) FROM measures(resolution = 'tick', from = %d, to = %d)", column, benchBase, benchBase+9))
@@ -191,6 +195,51 @@ func TestClickHouseMeasures(t *testing.T) {
 		if !seen[x.expr] && x.expr != "sum(variance)" {
 			t.Errorf("%s was 0 wherever it was asked", x.expr)
 		}
+	}
+}
+
+// measuresRowByRow holds the seconds of each row to be NULL where the program has none.
+func measuresRowByRow(t *testing.T, server *clickhousetest.Server, s store.Store, seconds int64) {
+	t.Helper()
+	want := map[string]*aggregate.Counts{}
+	for _, family := range []store.Family{store.ByOriginator, store.ByPeer} {
+		rows, err := s.Rows(t.Context(), store.Query{Family: family, Resolution: store.Tick, From: benchBase, To: benchBase + seconds, Limit: 1 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range rows {
+			if k := fmt.Sprintf("%d\t%s\t%s\t%d\t%s", row.At, row.Dependency, row.Route, family, row.Name); !row.Wide {
+				if want[k] == nil {
+					want[k] = new(aggregate.Counts)
+				}
+				want[k].Merge(row.Counts)
+			}
+		}
+	}
+	var null, known [3]bool
+	got := server.Query(t, fmt.Sprintf("SELECT toUnixTimestamp(time), dependency, route, if(family = 'peer', 1, 0), name, untimed, untimed_dead, untimed_repeats, dead_seconds, busy_seconds, repeat_seconds "+
+		"FROM measures(resolution = 'tick', from = %d, to = %d)", benchBase, benchBase+seconds))
+	for _, line := range got {
+		cells := strings.Split(line, "\t")
+		c := want[strings.Join(cells[:5], "\t")]
+		if c == nil {
+			t.Fatalf("%q is of no row", line)
+		}
+		x := c.Totals()
+		if untimed := fmt.Sprint(x.Untimed, x.UntimedDead, x.UntimedRepeats); untimed != strings.Join(cells[5:8], " ") {
+			t.Errorf("%q: want %s without a time", line, untimed)
+		}
+		for i, f := range []aggregate.Figure{x.DeadTime(), x.BusyTime(), x.RepeatTime()} {
+			v, err := strconv.ParseFloat(cells[8+i], 64)
+			w, ok := f.Value()
+			if ok != (cells[8+i] != `\N`) || ok && (err != nil || math.Abs(v-w) > 1e-9*w) {
+				t.Errorf("%q: seconds[%d] want %v %v", line, i, w, ok)
+			}
+			null[i], known[i] = null[i] || !ok, known[i] || ok && w > 0
+		}
+	}
+	if all := [3]bool{true, true, true}; len(got) != len(want) || null != all || known != all {
+		t.Errorf("of %d rows %d are there; NULL were %v, known %v", len(want), len(got), null, known)
 	}
 }
 

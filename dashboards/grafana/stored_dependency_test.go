@@ -9,7 +9,7 @@ const measuredRoutes = `SELECT DISTINCT route FROM measures(resolution = '${reso
 // partly is a table of parts by a family, with the coverage of each.
 func partly(name, as, family string) ask {
 	return ask{expr: `SELECT ` + name + ` AS ` + as + `, sum(a) AS arrivals, ` + known + originals + `) AS firsts, ` + known + repeats + `) AS again, ` + loadFactor + ` AS load_factor, ` + amplification + ` AS per_question, ` +
-		covered + ` AS coverage, sum(v) / sum(a) AS verified_share, ` + deadShare + ` AS dead_share, ` + visibility + ` AS visible_share, sum(rs) AS repeated, sum(ds) AS for_nobody, max(p) AS is_provisional` +
+		covered + ` AS coverage, sum(v) / sum(a) AS verified_share, ` + deadShare + ` AS dead_share, ` + visibility + ` AS visible_share, ` + repeatTime + ` AS repeated, ` + deadTime + ` AS for_nobody, max(p) AS is_provisional` +
 		measures + ` AND route IN (${route:sqlstring}) AND family = '` + family + `' GROUP BY ` + as + ` HAVING arrivals > 0 ORDER BY again DESC NULLS LAST, arrivals DESC LIMIT 100`}
 }
 
@@ -39,7 +39,7 @@ var storedDependency = board{
 				ofRange(ofGranted+` AS of_granted`)).with(runbooks("RetryBudgetExhausted")),
 			number("Dead share", "percentunit", "The share of answers that nobody was there to read, and of records that could have shown it.", 3,
 				ofRange(deadShare+` AS dead_share, `+visibility+` AS visible_share`)).with(runbooks("DeadAnswers")),
-			number("For nobody", "s", "Time in system, queue included, of arrivals whose caller had left or given up: a lower bound where departures or durations are not logged.", 3, ofRange(`if(sum(a) = 0, NULL, sum(ds)) AS for_nobody`)),
+			number("For nobody", "s", "Time in system, queue included, of arrivals whose caller had left or given up: a lower bound where departures or durations are not logged.", 3, ofRange(`if(sum(a) = 0, NULL, `+deadTime+`) AS for_nobody`)),
 			number("Error of originals", "percentunit", "The standard error of originals as a share of them, where the daemon followed a part of the questions. 0: all were followed, and nothing is estimated.", 3, ofRange(sampled+` AS error`)),
 		}},
 		{"Originals and arrivals", []panel{
@@ -63,7 +63,7 @@ var storedDependency = board{
 			graph("Arrivals by outcome", "reqps", "Answered as far as can be seen; dead: answered, and nobody was there; refused; abandoned: the caller left before any answer. What is in none of them shows no answer.", 12,
 				byTime(lines("sum(an) - sum(de)", "answered")+`, `+lines("sum(de)", "dead")+`, `+lines("sum(re)", "refused")+`, `+lines("sum(be)", "abandoned"))),
 			graph("Time in system", "suffix:s/s", "Seconds of work (queue included) for each second: of all arrivals, of repeats, and of those whose caller had left or given up. The last two overlap.", 12,
-				byTime(lines("sum(bs)", "all_arrivals")+`, `+lines("sum(rs)", "repeats")+`, `+lines("sum(ds)", "for_nobody"))),
+				byTime(lines(busyTime, "all_arrivals")+`, `+lines(repeatTime, "repeats")+`, `+lines(deadTime, "for_nobody"))),
 		}},
 		{"Who multiplies", []panel{
 			number("Hops", "suffix:×", "From attempt numbers that each hop sets anew: tries of the adjacent caller per call, and calls per question by all that lies further out. No data without such numbers, or where there are repeats and every number is 1, as a proxy may have written them anew.", 8,

@@ -12,7 +12,7 @@ var storedOverview = board{
 					"An empty field is not known, or a bound without an upper end. Blind: fewer than 85 % of arrivals are verified, and repeats are a lower bound. Of what is granted: repeats as a share of what the variable granted allows, which is no reading of a budget.",
 				asks: []ask{{expr: `SELECT dependency, sum(a) AS arrivals, ` + known + originals + `) AS firsts, ` + known + repeats + `) AS again, ` + loadFactor + ` AS load_factor, ` + amplification + ` AS per_question, ` +
 					amplificationLow + ` AS at_least, ` + amplificationHigh + ` AS at_most, ` + covered + ` AS coverage, sum(v) / sum(a) AS verified_share, verified_share AS trust, ` + ofGranted + ` AS of_granted, ` +
-					deadShare + ` AS dead_share, ` + visibility + ` AS visible_share, sum(ds) AS for_nobody, ` + sampled + ` AS error, max(p) AS is_provisional` + measured + ` GROUP BY dependency ORDER BY again DESC NULLS LAST, arrivals DESC LIMIT 1000`}},
+					deadShare + ` AS dead_share, ` + visibility + ` AS visible_share, ` + deadTime + ` AS for_nobody, ` + sampled + ` AS error, max(p) AS is_provisional` + measured + ` GROUP BY dependency ORDER BY again DESC NULLS LAST, arrivals DESC LIMIT 1000`}},
 				columns: map[string]column{
 					"arrivals": {unit: "short"}, "firsts": {title: "originals", unit: "short"}, "again": {title: "repeats", unit: "short"}, "load_factor": {title: "load factor", unit: "suffix:×"},
 					"per_question": {title: "amplification", unit: "suffix:×"}, "at_least": {title: "at least", unit: "suffix:×"}, "at_most": {title: "at most", unit: "suffix:×"},
