@@ -14,13 +14,13 @@ func (n *naive) budgetOf(i int) budget.Counts {
 	gone := a.Departure != StillThere || a.Flags&Expired != 0
 	c := budget.Counts{
 		Arrivals: 1, Success: bit(a.Outcome == OutcomeSuccess && !gone), Gone: bit(gone),
-		Failed: bit(gone || a.Outcome == OutcomeOverload || a.Outcome == OutcomeError), Busy: max(a.Duration, 0),
+		Failed: bit(gone || a.Outcome == OutcomeOverload || a.Outcome == OutcomeError), Busy: max(a.Duration, 0), Untimed: bit(a.Duration < 0),
 	}
 	switch {
 	case !n.known(a):
 		c.Unattributable, c.UnattributableBusy = 1, c.Busy
 	case len(n.before(i, nil)) > 0:
-		c.Repeats, c.RepeatBusy = 1, c.Busy
+		c.Repeats, c.RepeatBusy, c.UntimedRepeats = 1, c.Busy, c.Untimed
 	default:
 		c.Originals = 1
 	}
@@ -33,7 +33,7 @@ func (n *naive) budgetOf(i int) budget.Counts {
 // on the order in which they come.
 func TestBudgetCountsEqualRecount(t *testing.T) {
 	const horizon, lateness = 60 * sec, 90 * sec
-	unattributed, failures := uint64(0), uint64(0)
+	unattributed, failures, untimed := uint64(0), uint64(0), uint64(0)
 	for seed := range uint64(100) {
 		r := rand.New(rand.NewPCG(seed, 61))
 		in := randomArrivals(r, 1+r.IntN(200), 20*sec)
@@ -44,7 +44,7 @@ func TestBudgetCountsEqualRecount(t *testing.T) {
 			at := want[tickOf(n.real[i].Log)]
 			at.Add(c)
 			want[tickOf(n.real[i].Log)] = at
-			unattributed, failures = unattributed+c.Unattributable, failures+c.Failed
+			unattributed, failures, untimed = unattributed+c.Unattributable, failures+c.Failed, untimed+c.UntimedRepeats
 		}
 
 		report := NewLedger(Config{Horizon: horizon, Lateness: lateness, Fared: true})
@@ -88,14 +88,14 @@ func TestBudgetCountsEqualRecount(t *testing.T) {
 		}
 		for at, w := range want {
 			c := bySecond[at].Budget()
-			c.Originals, c.Repeats, c.RepeatBusy = w.Originals, w.Repeats, w.RepeatBusy
+			c.Originals, c.Repeats, c.RepeatBusy, c.UntimedRepeats = w.Originals, w.Repeats, w.RepeatBusy, w.UntimedRepeats
 			if c != w {
 				t.Fatalf("seed %d, second %d live: %+v, want %+v", seed, at, c, w)
 			}
 		}
 	}
-	if unattributed == 0 || failures == 0 {
-		t.Error("nothing was unattributable, or nothing failed")
+	if unattributed == 0 || failures == 0 || untimed == 0 {
+		t.Error("nothing was unattributable, nothing failed, or every repeat had its time")
 	}
 }
 

@@ -144,6 +144,14 @@ func (e *effect) after(prev Outcome, gone, inFlight bool) {
 		seen&bit(prev == OutcomeSuccess)<<nAfterSuccess
 }
 
+// told is the time in system, -1 where it is not known.
+func (e *effect) told() int64 {
+	if e.ones>>nUntimed&1 != 0 {
+		return -1
+	}
+	return e.busy
+}
+
 // settled turns what was found out about the question into counts.
 func (e *effect) settled() {
 	e.repeat = e.busy * int64(bit(!e.original))

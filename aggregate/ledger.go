@@ -297,7 +297,7 @@ func (l *Ledger) written(log int64, f *filed, kind Event) {
 		}
 		if l.cfg.Fared {
 			kind |= f.fared()
-			t.times = append(t.times, l.e.busy)
+			t.times = append(t.times, l.e.told())
 		}
 		t.written = append(t.written, kind|Event(d.Route)<<eventRoute|Event(d.Originator)<<eventOriginator|Event(d.Peer))
 	}

@@ -50,7 +50,7 @@ type Row struct {
 type Second struct {
 	At     int64
 	Events []Event
-	// Times are, with Config.Fared, the nanoseconds in system of each.
+	// Times are, with Config.Fared, the nanoseconds in system of each; -1: not known.
 	Times []int64
 }
 
@@ -94,13 +94,18 @@ func (e Event) fate() int { return int(e >> eventFate & (fates - 1)) }
 type secondly struct {
 	some uint64 // bits by fate, of those with an event
 	n    [fates]uint64
-	busy [fates]int64 // nanoseconds in system
+	busy [fates]int64  // nanoseconds in system
+	dark [fates]uint64 // of n, those whose time is not known
 }
 
 func (s *secondly) add(e Event, busy int64) {
 	fate := e.fate()
 	s.some |= 1 << fate
 	s.n[fate]++
+	if busy < 0 {
+		s.dark[fate]++
+		return
+	}
 	s.busy[fate] += busy
 }
 
@@ -108,20 +113,20 @@ func (s *secondly) add(e Event, busy int64) {
 func (s *secondly) counts() (c budget.Counts) {
 	for ; s.some != 0; s.some &= s.some - 1 {
 		fate := bits.TrailingZeros64(s.some)
-		e, n, busy := Event(fate)<<eventFate, s.n[fate], s.busy[fate]
-		one := budget.Counts{Arrivals: n, Busy: busy}
+		e, n, busy, dark := Event(fate)<<eventFate, s.n[fate], s.busy[fate], s.dark[fate]
+		one := budget.Counts{Arrivals: n, Busy: busy, Untimed: dark}
 		switch {
 		case e.Original():
 			one.Originals = n
 		case e.Repeat():
-			one.Repeats, one.RepeatBusy = n, busy
+			one.Repeats, one.RepeatBusy, one.UntimedRepeats = n, busy, dark
 		default:
 			one.Unattributable, one.UnattributableBusy = n, busy
 		}
 		one.Verified = n * bit(e.Verified())
 		one.Success, one.Failed, one.Gone = n*bit(e&wasGood != 0), n*bit(e&wasFailed != 0), n*bit(e&wasGone != 0)
 		c.Add(one)
-		s.n[fate], s.busy[fate] = 0, 0
+		s.n[fate], s.busy[fate], s.dark[fate] = 0, 0, 0
 	}
 	return c
 }

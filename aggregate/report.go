@@ -22,6 +22,7 @@ type Input struct {
 	Arrivals    uint64            `json:"arrivals"`
 	Duplicates  uint64            `json:"duplicates"`
 	Undecidable uint64            `json:"duplicates_undecidable"`
+	Coarse      uint64            `json:"coarse_stamps"` // arrivals, copies included, known to a second at best
 	Ignored     map[string]uint64 `json:"ignored"`
 	Quarantined map[string]uint64 `json:"quarantined"`
 	Late        uint64            `json:"late"`

@@ -286,9 +286,12 @@ func (s *Summary) measure(c *Counts, sc scope, x *slot) Measure {
 	if x != nil && x.model != nil {
 		m.Budget.Model = x.model.Name()
 	}
-	if x != nil && x.tracker != nil && x.tracker.Some {
-		t := x.tracker
-		m.Budget = peakBudget(m.Budget.Model, t.Peak)
+	if x == nil || x.tracker == nil {
+		return m
+	}
+	t := x.tracker
+	if peak, ok := t.Peak.Reading(); ok {
+		m.Budget = peakBudget(m.Budget.Model, peak)
 		if t.Exhausted {
 			at := rfc3339(t.ExhaustedAt)
 			m.Budget.ExhaustedAt = &at
@@ -369,12 +372,13 @@ func (s *Summary) windowsOf(from, to int64, sc scope, span *float64) []Window {
 		c.Settle(at - begin/windowUnit)
 		merge(sums, begin, c)
 	}
-	peaks, first := map[int64]budget.Reading{}, map[int64]int64{}
+	peaks, first := map[int64]*budget.Peak{}, map[int64]int64{}
 	for _, x := range s.ends {
 		begin := floorDiv(x.end-1, length) * length
-		if p, ok := peaks[begin]; !ok && x.r.Consumed >= 0 || x.r.Consumed > p.Consumed {
-			peaks[begin] = x.r
+		if peaks[begin] == nil {
+			peaks[begin] = new(budget.Peak)
 		}
+		peaks[begin].Add(x.r)
 		if _, ok := first[begin]; !ok && x.r.Consumed >= 1 {
 			first[begin] = x.end
 		}
@@ -392,8 +396,10 @@ func (s *Summary) windowsOf(from, to int64, sc scope, span *float64) []Window {
 		sc.seconds = b - a
 		w := Window{rfc3339(a), rfc3339(b), c.measure(sc)}
 		w.Budget = Budget{Model: s.model.Name()}
-		if p, ok := peaks[begin]; ok {
-			w.Budget = peakBudget(w.Budget.Model, p)
+		if p := peaks[begin]; p != nil {
+			if peak, ok := p.Reading(); ok {
+				w.Budget = peakBudget(w.Budget.Model, peak)
+			}
 			if at, ok := first[begin]; ok {
 				t := rfc3339(at)
 				w.Budget.ExhaustedAt = &t

@@ -114,6 +114,7 @@ func (s *Sums) Budget() budget.Counts {
 		Arrivals: t.Arrivals, Verified: t.Verified, Originals: t.Originals, Repeats: t.Repeats, Unattributable: t.Unattributable.Total,
 		Success: t.Good, Failed: s.failed, Gone: t.UndeliveredAnswer + t.DuringResponse + t.BeforeResponse + t.UnknownPoint + t.Expired,
 		Busy: s.busy, RepeatBusy: s.repeat, UnattributableBusy: s.unknown,
+		Untimed: t.Untimed, UntimedRepeats: t.UntimedRepeats,
 	}
 }
 

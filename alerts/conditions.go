@@ -3,6 +3,7 @@ package alerts
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -146,8 +147,9 @@ func (l *look) budget(b *Budget) {
 func (l *look) readBudget(b *Budget) (low, exhausted, soonGone verdict) {
 	if !b.Some {
 		// With few arrivals there is no budget to spend; where the window is not full,
-		// or too few questions are followed, that is not known.
-		if l.d.Known < min(b.Window, longestKnown) || l.d.SampleBits > 0 {
+		// or too few questions are followed, or the log does not give the times that are
+		// spent, that is not known.
+		if b.State == budget.Untimed || l.d.Known < min(b.Window, longestKnown) || l.d.SampleBits > 0 {
 			return unknown, unknown, unknown
 		}
 		return no, no, no
@@ -259,6 +261,10 @@ func (l *look) blind() {
 	add("coverage", v, share, "Too few arrivals carry a verified key: repeats cannot be counted, and figures are lower bounds.")
 	v, share = l.below(d.Minute.Visible, d.Minute.Arrivals, l.Rules.VisibilityFloor)
 	add("visibility", v, share, "Too few records can show that a caller left: answers for nobody cannot be counted.")
+	if slices.ContainsFunc(d.Budgets, func(b Budget) bool { return b.Timed }) {
+		v, share = l.below(d.Minute.Arrivals-min(d.Minute.Untimed, d.Minute.Arrivals), d.Minute.Arrivals, l.Rules.CoverageFloor)
+		add("times", v, share, "Too few records have a duration, which is what the budget of concurrency is spent in: what is spent of it is not known, or a lower bound.")
+	}
 	v, share = no, 0
 	if all := d.Read + d.Lost; all >= fewestArrivals {
 		if share = float64(d.Lost) / float64(all); share > mostUnread {

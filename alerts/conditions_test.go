@@ -104,11 +104,16 @@ func TestConditions(t *testing.T) {
 			[]string{"+31 CoverageTooLow firing", "+31 AuditorBlind firing"}},
 		"departures cannot be seen": {func(b *bench) { b.dep().Minute.Visible = 100 }, []string{"+31 AuditorBlind firing"}},
 		"records cannot be read":    {func(b *bench) { b.dep().Lost = 100 }, []string{"+31 AuditorBlind firing"}},
-		"a question in two scopes":  {func(b *bench) { b.dep().ScopeSplit = true }, []string{"+31 AuditorBlind firing"}},
-		"the store":                 {func(b *bench) { b.in.Store = true }, []string{"+31 AuditorBlind firing"}},
-		"a source fails":            {func(b *bench) { b.in.Sources = []Source{{Name: "log", Failed: true}} }, []string{"+31 AuditorBlind firing"}},
-		"a source is behind":        {func(b *bench) { b.in.Sources = []Source{{Name: "log", Behind: true, Lag: 31 * time.Second}} }, []string{"+31 AuditorBlind firing"}},
-		"old, and read to its end":  {func(b *bench) { b.in.Sources = []Source{{Name: "log", Lag: time.Hour}} }, nil},
+		"times are not known": {func(b *bench) {
+			b.dep().Budgets[0] = Budget{Model: "concurrency", Window: 10 * time.Second, Timed: true, Reading: budget.Reading{State: budget.Untimed}}
+			b.dep().Minute.Untimed = 6000
+		}, []string{"+31 AuditorBlind firing"}},
+		"times are not known, and nothing is spent in them": {func(b *bench) { b.dep().Minute.Untimed = 6000 }, nil},
+		"a question in two scopes":                          {func(b *bench) { b.dep().ScopeSplit = true }, []string{"+31 AuditorBlind firing"}},
+		"the store":                                         {func(b *bench) { b.in.Store = true }, []string{"+31 AuditorBlind firing"}},
+		"a source fails":                                    {func(b *bench) { b.in.Sources = []Source{{Name: "log", Failed: true}} }, []string{"+31 AuditorBlind firing"}},
+		"a source is behind":                                {func(b *bench) { b.in.Sources = []Source{{Name: "log", Behind: true, Lag: 31 * time.Second}} }, []string{"+31 AuditorBlind firing"}},
+		"old, and read to its end":                          {func(b *bench) { b.in.Sources = []Source{{Name: "log", Lag: time.Hour}} }, nil},
 		"Retry-After is ignored": {func(b *bench) { b.dep().Closed = &Closed{Totals: aggregate.Totals{RetryAsked: 200, RetryEarly: 21}} },
 			[]string{"+61 RetryAfterIgnored firing"}},
 		"more than declared, and cheap": {closed(above), []string{"+61 AmplificationAboveDeclared firing"}},
@@ -126,6 +131,26 @@ func TestConditions(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A budget whose times are no longer known is not spent less for that: what fires goes on.
+func TestTimesThatAreNotKnownResolveNothing(t *testing.T) {
+	for _, state := range []budget.State{budget.OK, budget.Untimed} {
+		b := newBench(t)
+		b.dep().Budgets[0] = Budget{Model: "concurrency", Window: 10 * time.Second, Timed: true, Some: true, Reading: budget.Reading{Consumed: 2, Spent: 6, State: budget.Exhausted}}
+		b.pass(5)
+		x := &b.dep().Budgets[0]
+		x.Reading = budget.Reading{State: state}
+		x.Some = state != budget.Untimed
+		b.pass(200)
+		fires := false
+		for _, a := range b.e.Alerts() {
+			fires = fires || a.Name == RetryBudgetExhausted && a.State == Firing
+		}
+		if fires != (state == budget.Untimed) {
+			t.Errorf("%s: it fires: %v", state, fires)
+		}
 	}
 }
 

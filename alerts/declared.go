@@ -2,6 +2,7 @@ package alerts
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/targetside/auditor/aggregate/budget"
 )
@@ -27,31 +28,48 @@ func (l *look) amplification() {
 		}
 	}
 	rate := float64(c.Arrivals) / max(c.Span.Seconds(), 1)
-	share := 0.0
+	share, timing := 0.0, l.timing()
 	if c.BusySeconds > 0 {
 		share = c.RepeatSeconds / c.BusySeconds
 	}
 	tooMany := plan.CapacityPerSecond != nil && rate > *plan.CapacityPerSecond
 	switch {
-	case share >= costly || tooMany:
+	case tooMany, timing != budget.TimesUnknown && share >= costly:
 		costs = v
+	case timing != budget.TimesKnown && v != no:
+		costs = unknown
 	case share >= costly/2 && v != no:
 		costs = between
 	}
 	summary := fmt.Sprintf("%s: %.3g arrivals per question, where the declared policy makes %.3g at most (%.3g times as many)",
 		SafeLabel(l.d.Dependency), measured, worst, measured/worst)
 	side := l.side(plan)
+	cost := fmt.Sprintf("repeats take %s of the time in system", percent(share))
+	switch timing {
+	case budget.TimesLow:
+		cost = fmt.Sprintf("repeats take at least %s of the time in system (of too few is it known)", percent(share))
+	case budget.TimesUnknown:
+		cost = "what part of the time in system repeats take is not known, for want of durations in the log"
+	}
 	o := l.add(AmplificationAboveDeclared, warning, bounded(v, l.missing()), measured)
 	o.summary = summary
-	o.description = side + fmt.Sprintf(" Repeats take %s of the time in system.", percent(share))
+	o.description = side + " " + strings.ToUpper(cost[:1]) + cost[1:] + "."
 
 	o = l.add(AmplificationAboveDeclared, critical, bounded(costs, l.missing()), measured)
 	o.summary = summary
-	o.description = side + fmt.Sprintf(" It costs: repeats take %s of the time in system", percent(share))
+	o.description = side + " It costs: " + cost
 	if tooMany {
 		o.description += fmt.Sprintf(", and %.4g arrivals/s are more than the declared capacity of %.4g", rate, *plan.CapacityPerSecond)
 	}
 	o.description += "."
+}
+
+// timing is what is known of the times of arrivals in the closed window. Taken as 0, what
+// is not known would make every repeat cheap.
+func (l *look) timing() budget.Timing {
+	t := &l.d.Closed.Totals
+	c := budget.Counts{Arrivals: t.Arrivals, Repeats: t.Repeats, Untimed: t.Untimed, UntimedRepeats: t.UntimedRepeats}
+	return c.Timing(l.Rules.CoverageFloor)
 }
 
 // side says on which side of the neighbour the arrivals multiply beyond what is

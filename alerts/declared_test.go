@@ -18,6 +18,43 @@ func plan(capacity float64, attempts ...int) *budget.Plan {
 	return p.Plan()
 }
 
+// What is not known to be cheap is not called so, nor is it called dear.
+func TestAboveDeclaredWithoutTimes(t *testing.T) {
+	for _, c := range []struct {
+		name                             string
+		untimed, repeats, repeatsUntimed uint64
+		repeatSeconds                    float64
+		capacity                         float64
+		severity, says                   string
+	}{
+		{"known", 0, 1800, 0, 5, 1000, warning, "Repeats take 5 % of the time in system."},
+		{"none", 2000, 1800, 1800, 0, 1000, warning, "What part of the time in system repeats take is not known"},
+		{"none, and more than can be served", 2000, 1800, 1800, 0, 1, critical, "not known, for want of durations in the log, and 6.667 arrivals/s are more than"},
+		{"of too few others", 100, 1800, 0, 90, 1000, warning, "is not known"},
+		{"of too few repeats", 900, 1800, 900, 5, 1000, warning, "Repeats take at least 5 % of the time in system (of too few is it known)."},
+		{"of too few repeats, and dear all the same", 900, 1800, 900, 50, 1000, critical, "It costs: repeats take at least 50 % of"},
+	} {
+		b := newBench(t)
+		b.in.Rules.Declared = plan(c.capacity, 3, 3)
+		b.dep().Closed = &Closed{Span: 300 * time.Second, Questions: 200, Totals: aggregate.Totals{
+			Arrivals: 2000, Verified: 2000, Repeats: c.repeats, BusySeconds: 100, RepeatSeconds: c.repeatSeconds, Untimed: c.untimed, UntimedRepeats: c.repeatsUntimed,
+		}}
+		b.pass(70)
+		told := 0
+		for _, a := range b.e.Alerts() {
+			if a.Told {
+				told++
+				if a.Labels["severity"] != c.severity || !strings.Contains(a.Description, c.says) {
+					t.Errorf("%s: %+v", c.name, a)
+				}
+			}
+		}
+		if told != 1 {
+			t.Errorf("%s: %d are told", c.name, told)
+		}
+	}
+}
+
 // Above what is declared says by how much, which side of the neighbour it is, and
 // whether it costs.
 func TestAboveDeclaredNamesTheSide(t *testing.T) {

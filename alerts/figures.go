@@ -74,7 +74,8 @@ type Budget struct {
 	Model   string
 	Window  time.Duration
 	Repeats bool // Spent is a number of repeats
-	Some    bool // there is a reading
+	Timed   bool // Spent is time in system
+	Some    bool // there is a reading; without one State may say why
 	budget.Reading
 	ExhaustsIn float64 // seconds at the present slope; 0: that cannot be said
 }

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/targetside/auditor/aggregate"
 	"github.com/targetside/auditor/aggregate/budget"
 	"github.com/targetside/auditor/ingest"
 )
@@ -36,19 +37,25 @@ func spendings() (out []spending) {
 	return out
 }
 
-// Every model reads live, and in a report, what is written in the log.
+// Every model reads live, and in a report, what is written in the log. Of times that are
+// not written there none makes anything: a budget of them is not unspent.
 func TestModelsReadTheLog(t *testing.T) {
 	grants := map[string]budget.Grant{
 		"GET /a": budget.Concurrency{Share: 0.05, Min: 0.1, Proxies: 1}, "GET /b": budget.Rate{PerMinute: 300, Processes: 2},
-		"GET /c": budget.GRPCTokens().Sized(0, 0, 3), "GET /d": budget.AWSTokens(),
+		"GET /c": budget.GRPCTokens().Sized(0, 0, 3), "GET /d": budget.AWSTokens(), "GET /e": budget.Concurrency{Share: 0.05, Min: 0.1, Proxies: 1},
 	}
-	routes := []string{"GET /a", "GET /b", "GET /c", "GET /d"}
+	const untimed = "GET /e"
+	routes := []string{"GET /a", "GET /b", "GET /c", "GET /d", untimed}
 	records := spendings()
 	var lines []string
 	for _, x := range records {
 		for _, route := range routes {
-			lines = append(lines, fmt.Sprintf(`{"time":%q,"time_is":"end","method":"GET","path":"/%s","status":%d,"duration_ms":%d,"bytes_sent":1,"my_id":"q%d","peer":"10.1.0.1:1"}`,
-				noon.Add(time.Duration(x.end)*time.Millisecond).Format("2006-01-02T15:04:05.000Z"), route[5:], x.status, x.took, x.question))
+			took := fmt.Sprint(x.took)
+			if route == untimed {
+				took = "null"
+			}
+			lines = append(lines, fmt.Sprintf(`{"time":%q,"time_is":"end","method":"GET","path":"/%s","status":%d,"duration_ms":%s,"bytes_sent":1,"my_id":"q%d","peer":"10.1.0.1:1"}`,
+				noon.Add(time.Duration(x.end)*time.Millisecond).Format("2006-01-02T15:04:05.000Z"), route[5:], x.status, took, x.question))
 		}
 	}
 	// want reads a budget for the window that ends before second to.
@@ -115,6 +122,12 @@ func TestModelsReadTheLog(t *testing.T) {
 			t.Fatalf("%+v", d.Budgets)
 		}
 		for _, b := range d.Budgets[1:] {
+			if b.Route == untimed {
+				if b.Some || b.State != budget.Untimed || b.Peak != 0 {
+					t.Errorf("%s live, without times: %+v", b.Route, b)
+				}
+				continue
+			}
 			to := int(b.To - noon.Unix())
 			spent, allowance := want(grants[b.Route], int(b.To-b.From), to)
 			if b.Model != grants[b.Route].Name() || !b.Some || !near(b.Spent, spent) || !near(b.Allowance, allowance) || !near(b.Consumed, spent/allowance) {
@@ -128,6 +141,12 @@ func TestModelsReadTheLog(t *testing.T) {
 	a := audit(t, c, strings.Join(lines, "\n")+"\n")
 	for route, g := range grants {
 		m := routeOf(t, a, "seats", route).Budget
+		if route == untimed {
+			if m.State != nil || m.Consumed != (aggregate.Figure{}) || m.PeakConsumed != (aggregate.Figure{}) || m.Spent != (aggregate.Figure{}) || m.ExhaustedAt != nil {
+				t.Errorf("%s in a report, without times: %+v", route, m)
+			}
+			continue
+		}
 		peak, at := 0.0, 0
 		for to := c.Budget.Window; to <= 33; to++ {
 			if spent, allowance := want(g, c.Budget.Window, to); spent/allowance > peak {

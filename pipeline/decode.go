@@ -17,10 +17,11 @@ type batch struct {
 	shards  []part
 
 	bytes       int64
-	lines       int64 // that are not blank
-	records     int64 // that they held, of which a line can hold several
-	numbered    int64 // all lines
-	maxLog      int64 // largest log time of a record
+	lines       int64  // that are not blank
+	records     int64  // that they held, of which a line can hold several
+	numbered    int64  // all lines
+	maxLog      int64  // largest log time of a record
+	coarse      uint64 // arrivals whose stamp is whole seconds
 	ignored     map[string]uint64
 	quarantined map[string]uint64
 	samples     []Quarantined
@@ -57,6 +58,7 @@ type decoder struct {
 	keys    int    // likewise, bytes of keys
 	at      ingest.Ref
 	route   []byte
+	coarse  bool // the stamp of the record at hand is whole seconds
 
 	// Of the record at hand: its arrival, with the dimensions that have no room in
 	// there, and the largest log time of earlier records of the block.
@@ -228,6 +230,7 @@ func (d *decoder) take(part int, e *accesslog.Entry, b *batch) {
 	*a = aggregate.Arrival{}
 	a.Start, a.Log, a.Duration, a.RetryAfter = e.Start, e.End, e.Duration, e.RetryAfter
 	a.Route = route
+	d.coarse = e.Uncertainty >= accesslog.WholeSecond
 	a.Attempt, a.AttemptsLeft = uint8(min(e.Attempt, 255)), aggregate.NoBudget
 	if e.AttemptsLeft >= 0 {
 		a.AttemptsLeft = uint8(min(e.AttemptsLeft, aggregate.NoBudget-1))
@@ -268,6 +271,9 @@ func (d *decoder) take(part int, e *accesslog.Entry, b *batch) {
 // the shard judges too: else it would matter where blocks begin.
 func (d *decoder) put(b *batch) {
 	a := &d.arrival
+	if d.coarse {
+		b.coarse++
+	}
 	n := a.Question.Key
 	if a.Class == keys.Unattributable {
 		n = a.Text >> aggregate.PairShift * 0x9e3779b97f4a7c15 // the records of one request meet

@@ -69,6 +69,7 @@ type replayer struct {
 	readErr error
 
 	lines, bytes int64
+	coarse       uint64
 	ignored      map[string]uint64
 	quarantined  map[string]uint64
 	samples      []Quarantined
@@ -433,6 +434,7 @@ func (r *replayer) order(t *task, sum *shards) {
 	}
 	r.lines += b.lines
 	r.bytes += b.bytes
+	r.coarse += b.coarse
 	for k, n := range b.ignored {
 		r.ignored[k] += n
 	}
@@ -496,7 +498,7 @@ func (r *replayer) sample(p *partition, q Quarantined) {
 
 func (r *replayer) audit(sum *shards, names *names) *Audit {
 	in := aggregate.Input{
-		Lines: uint64(r.lines), Bytes: uint64(r.bytes), Ignored: r.ignored, Quarantined: r.quarantined,
+		Lines: uint64(r.lines), Bytes: uint64(r.bytes), Ignored: r.ignored, Quarantined: r.quarantined, Coarse: r.coarse,
 	}
 	names.vary(r.decoders)
 	a := &Audit{Report: sum.report(in, r.cfg.Worst), Quarantined: r.samples}

@@ -52,12 +52,15 @@ type Grant interface {
 // State is what a budget's reading amounts to.
 type State string
 
-// Blind says that too few arrivals are verified for the others to be believed.
+// Blind says that too few arrivals are verified, or that of too few repeats the time is
+// known where time is what is spent, for the others to be believed: what is spent is a
+// lower bound. Untimed says why there is no reading: see Timing.
 const (
 	OK        State = "ok"
 	Low       State = "low"
 	Exhausted State = "exhausted"
 	Blind     State = "blind"
+	Untimed   State = "untimed"
 )
 
 // Counts are the records of some seconds of log time.
@@ -69,6 +72,9 @@ type Counts struct {
 	Success, Failed, Gone uint64
 	// Nanoseconds in system: of all, of repeats, of unattributable arrivals.
 	Busy, RepeatBusy, UnattributableBusy int64
+	// Arrivals whose time in system is not known, which add nothing to Busy, and those of
+	// them that are repeats.
+	Untimed, UntimedRepeats uint64
 }
 
 // Add adds o.
@@ -84,6 +90,8 @@ func (c *Counts) Add(o Counts) {
 	c.Busy += o.Busy
 	c.RepeatBusy += o.RepeatBusy
 	c.UnattributableBusy += o.UnattributableBusy
+	c.Untimed += o.Untimed
+	c.UntimedRepeats += o.UntimedRepeats
 }
 
 func (c *Counts) sub(o Counts) {
@@ -98,6 +106,8 @@ func (c *Counts) sub(o Counts) {
 	c.Busy -= o.Busy
 	c.RepeatBusy -= o.RepeatBusy
 	c.UnattributableBusy -= o.UnattributableBusy
+	c.Untimed -= o.Untimed
+	c.UntimedRepeats -= o.UntimedRepeats
 }
 
 // Bucket is what is spent of a grant that keeps count of it from second to second.
@@ -130,17 +140,22 @@ func (m *Model) Fill(b Bucket, second Counts) Bucket {
 
 // Reading is one window's budget. Consumed is spent / allowance: 0 where nothing
 // is spent of nothing, and NaN where something is. High is consumed, had every
-// unattributable arrival been a repeat.
+// unattributable arrival been a repeat, and NaN where that cannot be said.
 type Reading struct {
 	Allowance, Spent, Consumed, High float64
 	State                            State
 }
 
 // Read gives the reading of a full window with these counts, and the bucket at its
-// end; ok is false where there are too few arrivals for one.
+// end; ok is false where there are too few arrivals for one, or the times of too few are
+// known, in which case the State is Untimed and nothing else.
 func (m *Model) Read(c Counts, b Bucket) (r Reading, ok bool) {
 	if c.Arrivals < uint64(m.MinArrivals) {
 		return Reading{}, false
+	}
+	timing := m.timing(&c)
+	if timing == TimesUnknown {
+		return Reading{State: Untimed}, false
 	}
 	r.Allowance, r.Spent = m.allowance(c, m.Window), m.spent(c, m.Window)
 	high := m.high(c, m.Window)
@@ -148,8 +163,11 @@ func (m *Model) Read(c Counts, b Bucket) (r Reading, ok bool) {
 		r.Spent, high = b.Spent, b.High
 	}
 	r.Consumed, r.High = consumed(r.Spent, r.Allowance), consumed(high, r.Allowance)
+	if timing != TimesKnown || !m.timedUnattributable(&c) {
+		r.High = math.NaN()
+	}
 	switch {
-	case float64(c.Verified) < m.CoverageFloor*float64(c.Arrivals):
+	case timing == TimesLow, float64(c.Verified) < m.CoverageFloor*float64(c.Arrivals):
 		r.State = Blind
 	case r.Consumed >= 1 || math.IsNaN(r.Consumed):
 		r.State = Exhausted

@@ -28,12 +28,18 @@ const (
 func (m *Model) RiseSeconds() int { return m.Window + maxBlocks*blockSeconds }
 
 // ExhaustsIn is in how many seconds the budget is exhausted at the present slope; ok
-// is false where it is exhausted, its consumption does not rise, or that is too far
-// ahead to be said. seconds are the newest ones, from the oldest on; the last may be
+// is false where it is exhausted, its consumption does not rise, it is spent in times that
+// are not known, or that is too far ahead to be said. seconds are the newest ones, from the oldest on; the last may be
 // incomplete. b is the bucket at their end.
 func (m *Model) ExhaustsIn(seconds []Counts, b Bucket) (in float64, ok bool) {
 	if len(seconds) < m.Window+slowSeconds {
 		return 0, false
+	}
+	for back := 0; m.Timed() && back <= slowSeconds; back++ { // times that become known are no rise
+		window := sumOf(seconds[len(seconds)-m.Window-back : len(seconds)-back])
+		if m.timing(&window) != TimesKnown {
+			return 0, false
+		}
 	}
 	now := m.consumed(seconds[len(seconds)-m.Window:])
 	beyond := now

@@ -10,16 +10,13 @@ type Tracker struct {
 	begun bool
 	held  Bucket // at the end of the second before next
 
-	// Peak is the reading of the first window with the most consumed, and
-	// PeakEnd the end of that window; Some says that there was a reading.
-	Peak    Reading
-	PeakEnd int64
-	Some    bool
+	Peak Peak // of all windows
 	// ExhaustedAt is the end of the first second with consumed ≥ 1, if Exhausted.
 	ExhaustedAt int64
 	Exhausted   bool
 
-	// Each, if set, is told every reading and the end of its window.
+	// Each, if set, is told every reading and the end of its window, and also of those
+	// without one that are Untimed.
 	Each func(end int64, r Reading)
 }
 
@@ -65,7 +62,7 @@ func (t *Tracker) read() {
 	w := int64(len(t.ring))
 	end, begin := t.next+1, t.next+1-w
 	if begin >= t.from {
-		if r, ok := t.model.Read(t.sum, t.held); ok {
+		if r, ok := t.model.Read(t.sum, t.held); ok || r.State == Untimed {
 			t.keep(end, r)
 		}
 	}
@@ -76,14 +73,40 @@ func (t *Tracker) read() {
 }
 
 func (t *Tracker) keep(end int64, r Reading) {
-	// A NaN is never larger: without an allowance there is no peak.
-	if !t.Some && r.Consumed >= 0 || r.Consumed > t.Peak.Consumed {
-		t.Peak, t.PeakEnd, t.Some = r, end, true
-	}
-	if r.Consumed >= 1 && !t.Exhausted {
-		t.ExhaustedAt, t.Exhausted = end, true
-	}
 	if t.Each != nil {
 		t.Each(end, r)
 	}
+	t.Peak.Add(r)
+	if r.Consumed >= 1 && !t.Exhausted {
+		t.ExhaustedAt, t.Exhausted = end, true
+	}
+}
+
+// Peak finds the reading with the most consumed among those of several windows, the
+// first of them.
+type Peak struct {
+	most          Reading
+	some, untimed bool
+}
+
+// Add takes a reading, or what there is in place of one that is Untimed.
+func (p *Peak) Add(r Reading) {
+	if r.State == Untimed {
+		p.untimed = true
+		return
+	}
+	// A NaN is never larger: without an allowance there is no peak.
+	if !p.some && r.Consumed >= 0 || r.Consumed > p.most.Consumed {
+		p.most, p.some = r, true
+	}
+}
+
+// Reading is the peak; ok is false without one. Where windows had no reading because of
+// their times, more may have been spent in these: unless it is exhausted, it is Blind.
+func (p *Peak) Reading() (r Reading, ok bool) {
+	r = p.most
+	if p.untimed && r.State != Exhausted {
+		r.State = Blind
+	}
+	return r, p.some
 }

@@ -332,6 +332,9 @@ func (c *checker) byPattern(at string, p *accesslog.Parser) {
 	if !slices.ContainsFunc(c.ring.Fields(), p.Gives) {
 		c.warn("%s.pattern: it has no key that is accepted (%s): every arrival would be unattributable (see docs/formats.md)", at, strings.Join(c.ring.Fields(), ", "))
 	}
+	if c.timed() && !p.GivesDuration() {
+		c.warn("%s.pattern: it has no duration%s", at, noTimes)
+	}
 	if !p.GivesDeparture() {
 		c.warn("%s.pattern: it has no field that shows a departure (see docs/formats.md)", at)
 	}
@@ -344,7 +347,11 @@ func (c *checker) byFormat(s *config.Source, at string, p *accesslog.Parser) {
 	case "apache", "pattern", "iis":
 		c.byPattern(at, p)
 		return
-	case "nginx-combined", "ingress-nginx":
+	case "nginx-combined":
+		if c.timed() {
+			c.warn("%s.format: the default line of %s has no duration%s", at, s.Format, noTimes)
+		}
+	case "ingress-nginx":
 	case "envoy-text", "istio-text":
 		key = c.accepts("x-request-id")
 	default:

@@ -28,6 +28,8 @@ type sampled struct {
 	numbered        int // an attempt number
 	outbound        int // of the caller's side of a mesh
 	timed           int
+	coarse          int // of those, to a second at best
+	lasting         int // with a duration
 }
 
 // sample says what the first lines of a file show, and warns of what none of
@@ -79,6 +81,12 @@ func (c *checker) sample(s *config.Source, at, name string, parser accesslog.Con
 	}
 	if n.timed == 0 {
 		c.warn("%s.fields.time: no record of %s has a time: nothing in it can be counted", at, shown)
+	}
+	if n.coarse > 0 && n.coarse == n.timed {
+		c.coarse(at, shown, views.Stamp)
+	}
+	if n.lasting == 0 && c.timed() {
+		c.warn("%s.fields.duration: none of the first %d records of %s has a duration%s%s", at, n.records, shown, noTimes, howTo(views.Duration))
 	}
 	switch {
 	case n.key == 0:
@@ -160,6 +168,12 @@ func (n *sampled) add(e *accesslog.Entry, a keys.Attribution) {
 	}
 	if e.HasTime {
 		n.timed++
+		if e.Uncertainty >= accesslog.WholeSecond {
+			n.coarse++
+		}
+	}
+	if e.Duration != accesslog.Unknown {
+		n.lasting++
 	}
 }
 

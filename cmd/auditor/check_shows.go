@@ -18,6 +18,9 @@ func (c *checker) never(s *config.Source, at string) {
 	if v.Key.Sight == accesslog.SightNever && !c.namesKey(s) {
 		c.warn("%s.format: no record of %s can have a key, so every arrival would be unattributable: %s", at, s.Format, v.Key.How)
 	}
+	if v.Stamp.Sight == accesslog.SightNever && s.Fields["time"] == "" {
+		c.coarse(at+".format", s.Format, v.Stamp)
+	}
 	switch {
 	case s.Fields["client_gone"] != "", s.Fields["departure"] != "", s.Fields["request_completion"] != "":
 	case v.Departure.Sight == accesslog.SightNever:
@@ -25,6 +28,25 @@ func (c *checker) never(s *config.Source, at string) {
 	case slices.Contains(fewDepartures, s.Format):
 		c.warn("%s.format: the default line of %s shows a departure only in part, so an ordinary one proves nothing: %s", at, s.Format, v.Departure.How)
 	}
+}
+
+// noTimes is what a log without durations does to a budget of times.
+const noTimes = ", so nothing of a budget of model concurrency can be read: what is in flight is not known"
+
+// timed says that a budget is spent in time in system.
+func (c *checker) timed() bool {
+	own, routes := c.budgets()
+	for _, m := range routes {
+		if m.Timed() {
+			return true
+		}
+	}
+	return own.Timed()
+}
+
+// coarse remarks that the stamps of a source are whole seconds.
+func (c *checker) coarse(at, what string, v accesslog.View) {
+	c.remark("%s: the stamps of %s are whole seconds: which of a question's arrivals came first within one, what a repeat followed and who came back too early is known no better than that%s", at, what, howTo(v))
 }
 
 // fewDepartures are the formats whose records, as they come, show so few departures

@@ -15,6 +15,8 @@ type formatShown struct {
 	Attempt   viewShown `json:"attempt"`
 	Departure viewShown `json:"departure"`
 	Deadline  viewShown `json:"deadline"`
+	Duration  viewShown `json:"duration"`
+	Stamp     viewShown `json:"fine_stamp"`
 }
 
 type viewShown struct {
@@ -33,7 +35,7 @@ func printShows(w io.Writer, format string, asJSON bool) (int, error) {
 		if asJSON {
 			v, _ := accesslog.Shows(format)
 			view := func(v accesslog.View) viewShown { return viewShown{v.Sight.String(), v.How} }
-			err = printExplainedJSON(w, &formatShown{format, view(v.Key), view(v.Attempt), view(v.Departure), view(v.Deadline)})
+			err = printExplainedJSON(w, &formatShown{format, view(v.Key), view(v.Attempt), view(v.Departure), view(v.Deadline), view(v.Duration), view(v.Stamp)})
 		} else {
 			err = showsText(w, format)
 		}
@@ -55,7 +57,7 @@ func showsText(w io.Writer, format string) error {
 	for _, row := range []struct {
 		name string
 		view accesslog.View
-	}{{"key", v.Key}, {"attempt", v.Attempt}, {"departure", v.Departure}, {"deadline", v.Deadline}} {
+	}{{"key", v.Key}, {"attempt", v.Attempt}, {"departure", v.Departure}, {"deadline", v.Deadline}, {"duration", v.Duration}, {"fine stamp", v.Stamp}} {
 		fmt.Fprintf(&b, "  %-12s %-12s %s\n", row.name, row.view.Sight, row.view.How)
 	}
 	b.WriteString("\n")

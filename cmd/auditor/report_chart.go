@@ -93,7 +93,7 @@ func charts(r *aggregate.Report, o renderOptions) []chart {
 	}
 	spent := "The most that was spent in a window of " + length(int64(o.Budget.Window)) + ", by log time. Verified " + of(m.Verified, m.Arrivals, percent) + " of arrivals."
 	if slices.ContainsFunc(slots, func(s slot) bool { return s.blind }) {
-		spent += " Some of it is blind: too few keys were verified, and more may have been spent."
+		spent += " Some of it is blind: too few keys were verified" + orTimes(m) + ", and more may have been spent."
 	}
 	from, to := slots[0].from, slots[len(slots)-1].to
 	across := func(at int64) float64 { return float64(at-from) / float64(to-from) }

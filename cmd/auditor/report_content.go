@@ -98,7 +98,11 @@ func summary(r *aggregate.Report) []string {
 	if s := bounds(m); s != "" {
 		out = append(out, s)
 	}
-	return append(out, budgetLine(m), deadLine(m))
+	out = append(out, budgetLine(m), deadLine(m))
+	if s := stampLine(r); s != "" {
+		out = append(out, s)
+	}
+	return out
 }
 
 func costs(m *aggregate.Measure) string {
@@ -167,24 +171,32 @@ func budgetLine(m *aggregate.Measure) string {
 	if m.Attributable == 0 {
 		return "Retry budget: without attributable arrivals it cannot be read."
 	}
+	if b.State == nil && untimed(m) {
+		return "Retry budget: it could not be read, for the log gives too few of the times in system that a budget of concurrency is spent in."
+	}
 	if b.State == nil {
 		return "Retry budget: it could not be read, for want of a full window with enough arrivals and an allowance."
 	}
-	of := "%s repeats of %s allowed in a window"
+	what := "%s repeats of %s allowed in a window"
 	switch b.Model {
 	case "concurrency":
-		of = "%s repeats in flight of %s allowed, in the mean of a window"
+		what = "%s repeats in flight of %s allowed, in the mean of a window"
 	case "tokens":
-		of = "%s tokens of %s that may be spent"
+		what = "%s tokens of %s that may be spent"
 	}
-	s := fmt.Sprintf("Retry budget (%s): %s spent at its peak, "+of, b.Model, show(b.PeakConsumed, percent), show(b.Spent, number), show(b.Allowance, number))
+	s := fmt.Sprintf("Retry budget (%s): %s spent at its peak, "+what, b.Model, show(b.PeakConsumed, percent), show(b.Spent, number), show(b.Allowance, number))
 	if b.ExhaustedAt != nil {
 		s += "; first exhausted " + moment(*b.ExhaustedAt)
 	} else {
 		s += "; never exhausted"
 	}
-	if blind(b) {
+	switch {
+	case blind(b) && untimed(m):
+		s += ". Blind: too few keys are verified or too few times known for this reading to be relied on, and more may have been spent"
+	case blind(b):
 		s += ". Blind: too few keys are verified for this reading to be relied on"
+	case untimed(m):
+		s += ". Of " + of(m.Responses.Untimed, m.Arrivals, percent) + " of arrivals the time is not known, and not in it"
 	}
 	return s + "."
 }
@@ -205,6 +217,20 @@ func deadLine(m *aggregate.Measure) string {
 		line += fmt.Sprintf(" Left before any answer: %s of arrivals.", see.share(r.BeforeResponse, m.Arrivals))
 	}
 	return line
+}
+
+// stampLine warns of stamps of whole seconds, where something rests on them.
+func stampLine(r *aggregate.Report) string {
+	m, in := &r.Total, &r.Input
+	asked := m.RetryAfter != nil && m.RetryAfter.Asked > 0
+	if in.Coarse == 0 || m.Repeats == 0 && m.Responses.Expired == 0 && m.StaleArrivals == 0 && !asked {
+		return ""
+	}
+	whose := "All stamps"
+	if all := in.Arrivals + in.Duplicates; in.Coarse < all {
+		whose = "The stamps of " + of(in.Coarse, all, percent) + " of arrivals"
+	}
+	return whose + " are whole seconds: which of a question's arrivals came first, what a repeat followed, who came back too early and what was stale or expired is known to a second."
 }
 
 // inputLine says what was read and what was left out.
@@ -579,6 +605,19 @@ func peakOf(b *aggregate.Budget, attributable uint64, blind bool) string {
 		s += " blind"
 	}
 	return s
+}
+
+// untimed says that arrivals are missing in a budget that is spent in times.
+func untimed(m *aggregate.Measure) bool {
+	return m.Budget.Model == budget.DefaultConcurrency().Name() && m.Responses.Untimed > 0
+}
+
+// orTimes is the other reason for which a budget may be blind.
+func orTimes(m *aggregate.Measure) string {
+	if untimed(m) {
+		return " or too few times known"
+	}
+	return ""
 }
 
 func blind(b *aggregate.Budget) bool { return b.State != nil && *b.State == budget.Blind }

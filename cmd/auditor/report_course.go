@@ -200,9 +200,10 @@ func alarms(r *aggregate.Report, o renderOptions) section {
 	}
 	s := section{title: "What the budget's alerts would have said", early: true}
 	t := &table{columns: []column{{"budget of", name}, {"exhausted, UTC", words}, {"spent at most", figures}, {"of allowed", spare}, {"verified", figures}, {"alert", words}}}
-	blinded := false
+	blinded, dark := false, false
 	add := func(who string, m *aggregate.Measure) {
 		b, at, spent, allowed, alert := &m.Budget, unknown, unknown, unknown, "none: it cannot be read"
+		dark = dark || untimed(m)
 		if peak, ok := b.PeakConsumed.Value(); ok && b.State != nil && m.Attributable > 0 {
 			at, spent, allowed, alert = "never", show(b.PeakConsumed, percent), show(b.Spent, number)+" of "+show(b.Allowance, number), "none"
 			switch {
@@ -240,6 +241,9 @@ func alarms(r *aggregate.Report, o renderOptions) section {
 		percent(o.Budget.Low), length(int64(o.Budget.Window)), whole(uint64(o.Budget.MinArrivals))))
 	if blinded {
 		s.notes = append(s.notes, fmt.Sprintf("Blind: fewer than %s of the arrivals in that window were verified, so that more may have been spent. AuditorBlind asks for that, too.", percent(o.Budget.CoverageFloor)))
+	}
+	if dark {
+		s.notes = append(s.notes, fmt.Sprintf("A budget of concurrency is spent in times in system, which the log does not give of all arrivals: where it gives fewer than %s of them the budget is blind or cannot be read, and more may have been spent. AuditorBlind asks for that, too.", percent(o.Budget.CoverageFloor)))
 	}
 	return s
 }

@@ -139,7 +139,7 @@ func timeline(r *aggregate.Report) section {
 			of(s.attributable, s.originals, factor), s.see.share(s.dead, s.answers), peakOf(&s.budget, s.attributable, s.blind), of(s.attributable, s.arrivals, percent))
 	}
 	if slices.ContainsFunc(slots, func(s slot) bool { return s.blind && s.attributable > 0 }) {
-		notes = append(notes, "Blind: too few keys were verified, in part of the row at least, for that budget to be relied on.")
+		notes = append(notes, "Blind: too few keys were verified"+orTimes(&r.Total)+", in part of the row at least, for that budget to be relied on.")
 	}
 	return section{title: fmt.Sprintf("Timeline, a row is %s, UTC", length(step)), table: t, notes: notes}
 }

@@ -17,6 +17,9 @@ package accesslog
 
 import "time"
 
+// WholeSecond is the Uncertainty of a stamp of whole seconds.
+const WholeSecond int64 = 1e9
+
 // Unknown is the value of Duration, BytesSent, GRPCStatus, AttemptsLeft and
 // RetryAfter in an Entry whose record does not say.
 const Unknown = -1

@@ -352,6 +352,12 @@ func (p *Parser) Gives(name string) bool {
 	return ok && p.gives(f)
 }
 
+// GivesDuration says whether a record of the parser's format could show how long it took,
+// in the sense of Gives.
+func (p *Parser) GivesDuration() bool {
+	return !p.format.pattern || slices.ContainsFunc([]field{fDuration, fEnd}, p.gives)
+}
+
 // GivesDeparture says whether a record of the parser's format could show that the
 // caller left, in the sense of Gives.
 func (p *Parser) GivesDeparture() bool {
