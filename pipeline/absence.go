@@ -3,6 +3,8 @@ package pipeline
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -41,6 +43,17 @@ const forgotten = 24 * 3600
 
 // noted says whether the scope keeps a note.
 func (s *scope) noted() bool { return s.before != nil && s.before.kept && !s.before.unknown }
+
+// knows says whether something is at rest of which the scope knows what it is.
+func (s *scope) knows() bool { return s.before != nil && s.before.Rules != 0 }
+
+// at is what was known of a partition when the scope began.
+func (s *scope) at(part string) (r readUpTo, noted bool) {
+	if s.knows() {
+		r, noted = s.before.Parts[part]
+	}
+	return r, noted
+}
 
 // note is what is kept with a write that closes ticks up to closed, and up to where it
 // says so of which partition.
@@ -99,7 +112,7 @@ func (p *livePart) through() int64 {
 const noteWithin = 5 * time.Second
 
 // recollect asks the store for a scope's note, which has no rules if there is none.
-func (l *Live) recollect(ctx context.Context, scope string) *atRest {
+func (l *Live) recollect(ctx context.Context, scope string) (*atRest, error) {
 	ctx, cancel := context.WithTimeout(ctx, noteWithin)
 	defer cancel()
 	x := &atRest{kept: true}
@@ -108,10 +121,35 @@ func (l *Live) recollect(ctx context.Context, scope string) *atRest {
 		err = json.Unmarshal(text, x)
 	}
 	if err != nil {
-		l.cfg.Log.Warn("the store does not say up to where the partitions were counted: what one has of a time for which it was not read before the process ended is missed", "scope", scope, "error", err)
-		return &atRest{kept: true, unknown: true}
+		return &atRest{kept: true, unknown: true}, fmt.Errorf("the store does not say up to where the partitions were counted: %w", err)
 	}
-	return x
+	return x, nil
+}
+
+// errAnew is what keeps a scope from storing rows that was begun without its note.
+var errAnew = errors.New("the store says now up to where the partitions were counted: they are read again by that")
+
+// informed makes sure that the note is known before anything is stored. If there is one
+// that the scope has begun without, it begins anew.
+func (s *scope) informed(ctx context.Context) error {
+	s.mu.Lock()
+	unknown := s.before != nil && s.before.unknown
+	s.mu.Unlock()
+	if !unknown {
+		return nil
+	}
+	x, err := s.live.recollect(ctx, s.name)
+	if err != nil {
+		return err
+	}
+	if x.Rules != 0 {
+		s.live.restart(s)
+		return errAnew
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.before = x
+	return nil
 }
 
 // absence says which ticks were closed without a partition: those from First up to
@@ -163,17 +201,20 @@ func (s *scope) missed(p *livePart) {
 		}
 		return
 	}
-	with, known := p.final, p.final != noTick // or another instance has counted on
-	switch part, noted := s.before.Parts[p.Name]; {
+	closed, with := s.closing, p.final
+	switch part, noted := s.at(p.Name); {
 	case noted && part.Closed >= p.final:
 		with, p.counted = part.Closed, part.Next
 		p.history = history{union(p.old, part.Old), union(p.away, part.Away)}
 		p.heed(settled{part.Closed, part.Lateness}, s.live.cfg.Lateness)
-	case known && !noted && s.past == nil:
-		return // who stored it did not say
+		closed = max(closed, s.before.Closed)
+	case s.knows() && (noted || with == noTick || s.past != nil): // else who stored it did not say
+		closed = max(closed, s.before.Closed)
 	}
-	p.final, p.recorded, s.final = with, with, max(s.final, s.before.Closed)
-	p.absent(max(s.before.Closed, s.closing), with, p.counted)
+	p.final, p.recorded, s.final = with, with, max(s.final, s.emitFrom)
+	if closed != noTick {
+		p.absent(closed, with, p.counted)
+	}
 }
 
 // back settles that a partition comes back to a scope which closed ticks meanwhile.

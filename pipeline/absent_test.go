@@ -3,8 +3,10 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -136,19 +138,29 @@ func changedAway(t *testing.T, seed uint64, other time.Duration) {
 	luck := rand.New(rand.NewPCG(seed, 68))
 	sh := &shelf{t: t, rows: store.NewMemory(), by: map[uint32]string{}, fail: func() (bool, bool) { return luck.IntN(6) == 0, luck.IntN(6) == 0 }}
 	variants := [2]LiveConfig{variant(t, 1, 15*time.Second), variant(t, 2, other)}
+	keyed := r.IntN(4) == 0 && other == 15*time.Second // each partition is a scope
+	asked, mutes := 0, rand.New(rand.NewPCG(seed, 69))
 	for i := range variants {
-		variants[i].offsetBlock, variants[i].Parallel = block, 1+r.IntN(3)
-		variants[i].Writer = writer{sh, variants[i].Reading}
+		variants[i].offsetBlock, variants[i].Parallel, variants[i].Keyed = block, 1+r.IntN(3), []bool{keyed}
+		variants[i].Writer = mute{writer{sh, variants[i].Reading}, &asked, func() bool { return mutes.IntN(6) == 0 }}
 	}
 	f := &fleet{t: t, logs: logs, committed: make([]ingest.Position, len(logs)), cfg: variants[0], absent: map[int]bool{}}
+	if r.IntN(3) == 0 { // one comes for the first time later
+		f.absent[len(logs)-1] = true
+	}
 	f.start()
 	for known := false; !known && !f.done(); { // before a first position all is read from the beginning
+		known = true
 		for i := range logs {
-			f.feed(i, 10)
+			if f.sessions[i] != nil {
+				f.feed(i, 10)
+			}
 		}
 		time.Sleep(2 * time.Second)
 		f.commit()
-		known = !slices.ContainsFunc(f.committed, func(p ingest.Position) bool { return p.Metadata == "" })
+		for i, at := range f.committed {
+			known = known && (f.absent[i] || at.Metadata != "")
+		}
 	}
 	now := 0
 	for changes := 0; !f.done(); {
@@ -183,8 +195,13 @@ func changedAway(t *testing.T, seed uint64, other time.Duration) {
 	sh.mu.Lock()
 	sh.fail = func() (bool, bool) { return false, false }
 	sh.mu.Unlock()
-	for range 2 {
+	for range 3 {
 		time.Sleep(30 * time.Second)
+		for i := range logs { // some may have to begin anew
+			if f.sessions[i] != nil {
+				f.feed(i, len(logs[i].lines))
+			}
+		}
 		f.commit()
 	}
 	time.Sleep(30 * time.Second)
@@ -194,28 +211,32 @@ func changedAway(t *testing.T, seed uint64, other time.Duration) {
 	}
 }
 
-// mute is a store that does not say what it knows.
+// mute is a store that does not say what it knows while that lasts.
 type mute struct {
 	Writer
 	asked *int
+	lasts func() bool
 }
 
-func (m mute) Note(ctx context.Context, _ string) ([]byte, error) {
+func (m mute) Note(ctx context.Context, scope string) ([]byte, error) {
 	*m.asked++
-	<-ctx.Done()
-	return nil, ctx.Err()
+	if m.lasts() {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return m.Writer.Note(ctx, scope)
 }
 
 // A store that hangs holds the first partition of a scope up for a moment and the others
-// not at all; all is counted, and what the store may know is not written over.
+// not at all. Live figures go on; nothing is stored, nor said to be counted, before the
+// store has said what it knows. Then all is counted.
 func TestAStoreThatDoesNotSayWhatItKnows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logs, end := deal(rand.New(rand.NewPCG(1, 47)), storm(30), 3)
 		f := &fleet{t: t, logs: logs, committed: make([]ingest.Position, len(logs)), store: newRowStore()}
-		f.store.notes[everything] = []byte("kept")
 		f.cfg = liveConfig(t, f.store)
-		asked := 0
-		f.cfg.Writer = mute{f.store, &asked}
+		asked, deaf := 0, true
+		f.cfg.Writer = mute{f.store, &asked, func() bool { return deaf }}
 		begun := time.Now()
 		f.start()
 		if took := time.Since(begun); took != noteWithin || asked != 1 {
@@ -225,16 +246,114 @@ func TestAStoreThatDoesNotSayWhatItKnows(t *testing.T) {
 		for i := range logs {
 			f.feed(i, len(logs[i].lines))
 		}
-		time.Sleep(5 * time.Second)
+		time.Sleep(20 * time.Second)
 		f.commit()
 		for i, at := range f.committed {
-			if was, _, err := parseLeft(at.Metadata); err != nil || was.EmitFrom < noon.Unix() {
-				t.Errorf("partition %d would be read again from %v, %v", i, at, err)
+			if at.Metadata != "" {
+				t.Errorf("partition %d would be read again from %v", i, at)
 			}
 		}
+		p := f.live.Picture()
+		if n := f.store.totals(t, end).Arrivals; n != 0 || p.Sources[0].Lines == 0 || p.StoreErr == nil {
+			t.Errorf("%d arrivals are stored, %d lines counted, error %v", n, p.Sources[0].Lines, p.StoreErr)
+		}
+		deaf = false
+		time.Sleep(20 * time.Second)
 		f.kill()
-		if n := f.store.totals(t, end).Arrivals; n == 0 || string(f.store.notes[everything]) != "kept" {
-			t.Errorf("%d arrivals, and the note is %q", n, f.store.notes[everything])
+		if n := f.store.totals(t, end).Arrivals; n == 0 {
+			t.Error("nothing is stored though the store has said what it knows")
 		}
 	})
+}
+
+// A partition that goes on with a store that has no note of it, that of another instance
+// or of an earlier version, and a process that ends while it is read again: what is in
+// the rows of the one or the other is counted once.
+func TestTakenOverWithoutANote(t *testing.T) {
+	for name, changed := range map[string]int{"the same configuration": 0, "another configuration": 1} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &fleet{t: t, logs: make([]partLog, 1), committed: make([]ingest.Position, 1)}
+				for i := range 300 {
+					at := 1000 * i
+					if i%20 == 0 {
+						at = max(0, at-30_000) // late
+					}
+					f.logs[0].lines = append(f.logs[0].lines, strings.TrimSpace(rec(at, `,"my_id":"a%d"`, i)))
+				}
+				never := func() (bool, bool) { return false, false }
+				var shelves []*shelf
+				for i := range 2 {
+					sh := &shelf{t: t, rows: store.NewMemory(), by: map[uint32]string{}, fail: never}
+					shelves = append(shelves, sh)
+					f.cfg = variant(t, i*changed, 15*time.Second)
+					f.cfg.Writer = writer{sh, f.cfg.Reading}
+					f.start()
+					time.Sleep(settle + time.Second)
+					if i == 1 { // it ends in the midst of what is read again
+						f.feed(0, 50)
+						for range 4 {
+							time.Sleep(time.Second)
+							f.commit()
+						}
+						f.kill()
+						f.start()
+						time.Sleep(settle + time.Second)
+					}
+					for range 150 * (1 + i) {
+						f.feed(0, 1+i)
+						time.Sleep(time.Second)
+						f.commit()
+					}
+					time.Sleep(30 * time.Second * time.Duration(i))
+					f.kill()
+				}
+				newest := map[string]store.Row{} // of both: that of the highest rules, then version
+				for _, sh := range shelves {
+					for _, r := range sh.stored(noon.Unix(), noon.Unix()+280) {
+						id := fmt.Sprint(r.At, r.LateBlock, r.Dependency, r.Name)
+						if o, is := newest[id]; !is || r.Rules > o.Rules || r.Rules == o.Rules && r.Version > o.Version {
+							newest[id] = r
+						}
+					}
+				}
+				got := arrivalsOf(slices.Collect(maps.Values(newest)))
+				want := uint64(0)
+				for i := range 300 {
+					if at := i; i%20 != 0 && at < 280 || i%20 == 0 && at-30 < 280 {
+						want++
+					}
+				}
+				if got != want {
+					t.Errorf("%d arrivals, want %d", got, want)
+				}
+			})
+		})
+	}
+}
+
+// A partition that was counted with others is not taken in by itself, nor the reverse.
+func TestKeyedCannotBeChanged(t *testing.T) {
+	for _, keyed := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			f := &fleet{t: t, logs: make([]partLog, 1), committed: make([]ingest.Position, 1), store: newRowStore()}
+			for i := range 100 {
+				f.logs[0].lines = append(f.logs[0].lines, strings.TrimSpace(rec(1000*i, `,"my_id":"a%d"`, i)))
+			}
+			f.cfg = liveConfig(t, f.store)
+			f.cfg.Keyed = []bool{keyed}
+			f.start()
+			time.Sleep(settle + time.Second)
+			f.feed(0, 100)
+			time.Sleep(2 * time.Second)
+			f.commit()
+			f.kill()
+			f.cfg.Keyed = []bool{!keyed}
+			l := NewLive(f.cfg)
+			_, _, err := l.Assigned(t.Context(), ingest.Partition{Name: "log/0"}, f.committed[0])
+			if want := fmt.Sprintf("log/0 was counted with keyed: %t", keyed); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("the error is %v, want one with %q", err, want)
+			}
+		})
+	}
 }

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/targetside/auditor/ingest"
@@ -32,20 +33,21 @@ func (s *scope) assign(p ingest.Partition, at ingest.Position, was left, known b
 		return part, part.next, true
 	}
 	part = &livePart{Partition: p, assigned: true, next: at.Offset, mark: was.Mark, trail: newTrail(), left: at, base: markAt{at.Offset, was.Mark, was.table}, table: was.table, todo: was.Raised, done: was.Done, history: history{was.Old, was.Away}, final: noTick, recorded: noTick}
-	part.unsettled = s.before != nil && s.before.Rules != 0
+	part.unsettled = true
 	config, rules := was.Config, was.Rules
+	if s.knows() {
+		s.advanceTo(s.before.Closed) // these rows stand, whoever comes again or does not
+		if s.before.Rules >= rules { // it was away when others went on
+			config, rules = s.before.Config, s.before.Rules
+		}
+	}
 	if known && !was.Cold {
 		part.final, part.recorded = was.EmitFrom, was.EmitFrom
+		part.counted = math.MaxInt64 // which is not known, but that they are
 		part.heed(settled{was.EmitFrom, was.Lateness}, s.live.cfg.Lateness)
-		if part.unsettled {
-			s.advanceTo(s.before.Closed) // these rows stand, whoever comes again or does not
-			if s.before.Rules >= rules { // it was away when others went on
-				config, rules = s.before.Config, s.before.Rules
-			}
-		}
-		if config != s.live.cfg.Reading {
-			s.renew(s.rules)
-		}
+	}
+	if config != s.live.cfg.Reading && (known && !was.Cold || s.knows()) {
+		s.renew(s.rules)
 	}
 	s.recall(part, &was)
 	if !s.anew {

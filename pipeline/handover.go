@@ -131,10 +131,11 @@ func (s *scope) begun(ctx context.Context) (bool, error) {
 	return s.rules == rules, nil
 }
 
-// kept says that every partition's position has the rules in force.
+// kept says that every partition's position has the rules in force, if it has any: that
+// of one of which nothing was stored has none.
 func (s *scope) kept() bool {
 	for _, p := range s.parts {
-		if p.assigned && p.rules != s.rules {
+		if p.assigned && p.recorded != noTick && p.rules != s.rules {
 			return false
 		}
 	}
@@ -348,7 +349,7 @@ func (s *scope) inherit(was *pastScope) {
 	defer s.mu.Unlock()
 	s.renew(was.rules)
 	s.emitFrom, s.stored, s.warm = was.stored, was.stored, was.warm
-	if was.atRest != nil { // newer than what the store has said
+	if was.atRest != nil && !was.atRest.unknown { // newer than what the store has said
 		s.before = was.atRest
 	}
 	s.past, s.expected = was, map[string]bool{}

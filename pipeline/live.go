@@ -166,7 +166,20 @@ func (l *Live) Run(ctx context.Context) {
 func (l *Live) drop(s *scope) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if s.abandoned() && l.scopes[s.name] == s {
+	if s.abandoned() {
+		l.forget(s)
+	}
+}
+
+// restart forgets a scope that is to begin anew, as its sessions are told.
+func (l *Live) restart(s *scope) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.forget(s)
+}
+
+func (l *Live) forget(s *scope) {
+	if l.scopes[s.name] == s {
 		delete(l.scopes, s.name)
 		s.stop()
 	}
@@ -199,6 +212,9 @@ func (l *Live) Assigned(ctx context.Context, p ingest.Partition, at ingest.Posit
 	if exchanged || l.cfg.Keyed[p.Source] {
 		name, shards = p.Name, 1
 	}
+	if alone := name != everything; known && was.Alone != alone {
+		return nil, at, fmt.Errorf("%s was counted with keyed: %t, which cannot be changed: what is at rest would be counted twice, or lost. Set keyed: %t again, or another kafka.group with start: last", p.Name, was.Alone, was.Alone)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	take := func(s *scope) (ingest.Session, ingest.Position, error) {
@@ -220,7 +236,9 @@ func (l *Live) Assigned(ctx context.Context, p ingest.Partition, at ingest.Posit
 	var before *atRest
 	if name == everything { // else the partition has the scope for itself
 		l.mu.Unlock()
-		before = l.recollect(ctx, name)
+		if before, err = l.recollect(ctx, name); err != nil {
+			l.cfg.Log.Warn("nothing is stored before that is known", "scope", name, "error", err)
+		}
 		l.mu.Lock()
 		if session, from, err := take(l.scopes[name]); session != nil || err != nil {
 			return session, from, err // another partition has begun it meanwhile

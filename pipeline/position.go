@@ -128,6 +128,7 @@ type left struct {
 	Warm     int64     `json:"warm,omitempty"` // the first tick that is not warming
 	Cold     bool      `json:"cold,omitempty"` // nothing is stored yet: only Raised was to be kept
 	Done     int64     `json:"done,omitempty"` // records below it are counted: read again, they only teach the ledger
+	Alone    bool      `json:"one,omitempty"`  // it is a scope of its own
 	Config   string    `json:"cfg,omitempty"`  // Config.Reading of who left it
 	Lateness int64     `json:"late,omitempty"` // by which ticks before EmitFrom were closed
 	Old      []settled `json:"old,omitempty"`  // by which others were closed earlier, while their records may still come
