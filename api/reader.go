@@ -255,7 +255,7 @@ type Budget struct {
 type Source struct {
 	Name string // from the configuration, bounded: a topic or the first path
 	Kind string // kafka, file, http, syslog, als
-	// State is reading, idle, standby, rebuilding, stalled, failed or ended; Error
+	// State is reading, idle, standby, rebuilding, full, failed or ended; Error
 	// says why, with no record in it.
 	State, Error string
 	Dependency   string // empty: by record
@@ -270,20 +270,22 @@ type Source struct {
 	Together                     bool    // counted with other sources: what of Duplicates, Undecidable and Late is its own is not known
 	GapRecords                   uint64  // offsets that were never read
 	Restarts                     uint64  // how often the source as a whole was begun anew after it had failed
-	Intake                       *Intake // nil: whoever sends is answered, or nobody sends
+	Intake                       *Intake // nil: nobody sends, it is read
 }
 
 // Together is what was found among the records of several sources that are counted
 // together, which are those whose Together is set: of which of them it was cannot be told.
 type Together struct{ Duplicates, Undecidable, Late uint64 }
 
-// Intake is what became of the messages that were sent to a source whose senders are
-// not answered. Its counts only ever rise, but for Connections.
+// Intake is what became of the messages, a push being one, that were sent to a source.
+// Its counts only ever rise, but for Connections.
 type Intake struct {
-	// Kept are durable. Dropped found no room, Truncated came cut short or were too
-	// long: both are lost. Waits is how often reading stopped for want of room.
-	Kept, Dropped, Truncated, Waits uint64
-	Connections                     int64 // open now
+	// Kept are durable. Refused are pushes whose sender was told to send them again, for
+	// want of room or because nothing could be kept. Dropped found no room, Truncated
+	// came cut short or were too long: both are lost. Waits is how often reading stopped
+	// for want of room.
+	Kept, Refused, Dropped, Truncated, Waits uint64
+	Connections                              int64 // open now, or pushes under way
 }
 
 // Partition is a part of a source with an order of its own.

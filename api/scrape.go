@@ -212,6 +212,7 @@ func (x *scrape) source(name string, s *Source) {
 	x.count(x.sourceRestarts, s.Restarts, name)
 	if n := s.Intake; n != nil {
 		x.count(x.intake, n.Kept, name, "kept")
+		x.count(x.intake, n.Refused, name, "refused")
 		x.count(x.intake, n.Dropped, name, "dropped")
 		x.count(x.intake, n.Truncated, name, "truncated")
 		x.count(x.intakeWaits, n.Waits, name)

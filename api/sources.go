@@ -48,6 +48,7 @@ type sourceAnswer struct {
 
 type intakeAnswer struct {
 	Kept        uint64 `json:"kept"`
+	Refused     uint64 `json:"refused"`
 	Dropped     uint64 `json:"dropped"`
 	Truncated   uint64 `json:"truncated"`
 	Waits       uint64 `json:"waits"`

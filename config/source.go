@@ -171,10 +171,10 @@ type HTTP struct {
 	TLS *ServerTLS `yaml:"tls"`
 	// Tokens are the bearer tokens that are let in. Default: none, everybody.
 	Tokens []Secret `yaml:"tokens"`
-	// Spool is the directory that keeps lines until they are counted. Default
-	// spool.
+	// Spool is the directory that keeps lines until a restart needs them no more.
+	// Default spool.
 	Spool string `yaml:"spool" kind:"path"`
-	// SpoolMax is its largest size, at least 1MiB. Default 1GiB. When it is full
+	// SpoolMax is about its largest size, at least 1MiB. Default 1GiB. When it is full
 	// pushes are answered 429, so that no disk fills up.
 	SpoolMax Size `yaml:"spool_max"`
 }
@@ -195,10 +195,10 @@ type Syslog struct {
 	Insecure bool `yaml:"insecure"`
 	// TLS is the listener's certificate, for tcp. Default: none.
 	TLS *ServerTLS `yaml:"tls"`
-	// Spool is the directory that keeps records until they are counted. Default
-	// spool.
+	// Spool is the directory that keeps records until a restart needs them no
+	// more. Default spool.
 	Spool string `yaml:"spool" kind:"path"`
-	// SpoolMax is its largest size, at least 1MiB. Default 1GiB. When it is full,
+	// SpoolMax is about its largest size, at least 1MiB. Default 1GiB. When it is full,
 	// senders by tcp are held back, and datagrams dropped.
 	SpoolMax Size `yaml:"spool_max"`
 }
@@ -218,16 +218,29 @@ type ALS struct {
 	TLS *ServerTLS `yaml:"tls"`
 	// Tokens are the bearer tokens that are let in. Default: none, everybody.
 	Tokens []Secret `yaml:"tokens"`
-	// Spool is the directory that keeps records until they are counted. Default
-	// spool.
+	// Spool is the directory that keeps records until a restart needs them no
+	// more. Default spool.
 	Spool string `yaml:"spool" kind:"path"`
-	// SpoolMax is its largest size, at least 1MiB. Default 1GiB. When it is full,
+	// SpoolMax is about its largest size, at least 1MiB. Default 1GiB. When it is full,
 	// Envoy is held back, which drops what it cannot buffer, and counts it.
 	SpoolMax Size `yaml:"spool_max"`
 }
 
 func (a *ALS) setDefaults() {
 	a.Listen, a.Spool, a.SpoolMax = "127.0.0.1:9466", "spool", 1<<30
+}
+
+// SpoolLimit is the spool_max of a source that is sent to, 0 of one that is not.
+func (s *Source) SpoolLimit() Size {
+	switch {
+	case s.HTTP != nil:
+		return s.HTTP.SpoolMax
+	case s.Syslog != nil:
+		return s.Syslog.SpoolMax
+	case s.ALS != nil:
+		return s.ALS.SpoolMax
+	}
+	return 0
 }
 
 // Listener says where the source listens, over which protocol and with which spool. An

@@ -40,6 +40,13 @@ type stream interface {
 	unread() int64
 }
 
+// limited is a stream that holds so much at most.
+type limited interface {
+	// newer says whether all that is in it has been read, and nothing of it is let go
+	// before newer records come.
+	newer(awaited bool)
+}
+
 const (
 	releaseEvery = time.Second // how often Released is asked, and AtEnd said again
 	pauseMin     = 100 * time.Millisecond
@@ -189,6 +196,7 @@ func (f *feed) session(ctx context.Context, h Handler) (err error) {
 	f.assigned(true, told)
 	defer func() {
 		f.assigned(false, told)
+		f.newer(nil)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.closeIn)
 		defer cancel()
 		err = errors.Join(err, s.Close(ctx))
@@ -205,6 +213,7 @@ func (f *feed) session(ctx context.Context, h Handler) (err error) {
 		if now := time.Now(); now.Sub(asked) >= releaseEvery {
 			asked = now
 			f.src.release(s.Released())
+			f.newer(s)
 			if kept := f.src.kept(); kept != told {
 				told = kept
 				f.assigned(true, told)
@@ -236,6 +245,15 @@ func (f *feed) session(ctx context.Context, h Handler) (err error) {
 		case <-f.src.wake():
 		case <-tick.C:
 		}
+	}
+}
+
+// newer tells a stream that is bounded whether the session, which may be nil, waits for
+// newer records and for nothing else.
+func (f *feed) newer(s Session) {
+	if src, ok := f.src.(limited); ok {
+		a, ok := s.(NewerAwaiter)
+		src.newer(ok && f.src.unread() == 0 && a.AwaitsNewer())
 	}
 }
 

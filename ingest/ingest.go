@@ -51,7 +51,9 @@
 // Push takes lines by HTTP into a Spool, which is its partition. What was answered
 // with a 2xx is on the disk, and is handed out after a crash; a damaged frame costs
 // itself alone and is a gap. A push without an answer may have been kept. The spool
-// is bounded: when it is full, pushes are refused, never lines dropped.
+// is bounded: when it is full, pushes are refused, never lines dropped. But no spool stays
+// full for ever: when nothing that is in it is let go before newer lines come, it takes one
+// write after the other above its limit, ever more slowly.
 //
 // Syslog takes records by a protocol without answers into such a spool, by TCP, TLS or
 // UDP, without the headers that syslog put before them: one message is one line. By TCP

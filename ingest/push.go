@@ -64,7 +64,7 @@ type Push struct {
 }
 
 // maxMemory bounds the bodies that are held at a time, and maxWait is how long a
-// shipper is asked to wait when the spool is full: counting makes room each second.
+// shipper is asked to wait when the spool is full: it is looked for room each second.
 const (
 	maxMemory = 256 << 20
 	maxWait   = 5 * time.Second
@@ -178,6 +178,8 @@ func serveUntil(ctx context.Context, server *http.Server, l net.Listener, within
 
 // ServeHTTP lets whoever has a token in, and answers.
 func (p *Push) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.connections.Add(1)
+	defer p.connections.Add(-1)
 	if refusal := p.tokens.refuse(r); refusal != nil {
 		if p.cfg.OTLP && isOTLP(r) {
 			refuseOTLP(w, r, refusal)
@@ -207,6 +209,9 @@ func (p *Push) answer(w http.ResponseWriter, err error) *problem {
 	answer, ok := err.(*problem)
 	if !ok {
 		answer = p.refusal(err)
+	}
+	if answer.after > 0 {
+		p.refused.Add(1)
 	}
 	if answer.status == http.StatusServiceUnavailable || answer.status == http.StatusRequestEntityTooLarge {
 		w.Header().Set("Connection", "close")
@@ -238,17 +243,26 @@ func (p *Push) take(r *http.Request) (n, size int64, err error) {
 		return 0, 0, err
 	}
 	defer release()
-	if err := p.spool.Append(r.Context(), lines); err != nil {
+	if err := p.append(r, lines); err != nil {
 		return 0, 0, err
 	}
 	return n, int64(len(lines)), nil
+}
+
+// append makes the lines of a push durable.
+func (p *Push) append(r *http.Request, lines []byte) error {
+	err := p.spool.Append(r.Context(), lines)
+	if err == nil {
+		p.kept.Add(1)
+	}
+	return err
 }
 
 // refusal is the answer to an error of the spool.
 func (p *Push) refusal(err error) *problem {
 	switch {
 	case errors.Is(err, errSpoolFull):
-		return problemf(http.StatusTooManyRequests, "the spool is full until what it holds is counted; keep the lines and send them again later").retryAfter(maxWait)
+		return problemf(http.StatusTooManyRequests, "the spool is full; keep the lines and send them again later. /api/v1/sources says what makes room").retryAfter(maxWait)
 	case errors.Is(err, errSpoolClosed):
 		return problemf(http.StatusServiceUnavailable, "the daemon is shutting down; send this again when it is back").retryAfter(maxWait)
 	case errors.Is(err, errTooLarge):

@@ -81,7 +81,7 @@ func (p *Push) takeOTLP(r *http.Request, signal otlpSignal) (rejected int64, err
 	if err != nil {
 		return 0, problemf(http.StatusBadRequest, "the body is no request of OTLP: %v", err)
 	}
-	return rejected, p.spool.Append(r.Context(), lines)
+	return rejected, p.append(r, lines)
 }
 
 func otlpJSON(r *http.Request) bool { return otlpType(r) == "application/json" }

@@ -85,6 +85,16 @@ type Session interface {
 	Committed(at Position)
 }
 
+// NewerAwaiter is a Session that may hold Released where it is until newer records of
+// its partition come.
+type NewerAwaiter interface {
+	// AwaitsNewer says that nothing else lets Released move on: not time, nor other
+	// partitions that are read, nor what is still to be done with the records that the
+	// session has. A source that has no room for newer ones then makes some. It is asked
+	// after Released, each second.
+	AwaitsNewer() bool
+}
+
 // Positions keeps the positions of sources that have no broker to keep them.
 // State is the source's own; Load returns nil for a name that was never saved.
 type Positions interface {

@@ -18,7 +18,8 @@ import (
 type SpoolConfig struct {
 	// Dir is the directory, made if it is not there. One process at a time uses it.
 	Dir string
-	// Max is the largest size of all segments, in bytes. Default 1 GiB.
+	// Max is the largest size of all segments, in bytes. Default 1 GiB. It is exceeded,
+	// slowly, while nothing that is in the spool is let go before newer lines come.
 	Max int64
 	// SegmentSize is about the size of one segment, the unit in which room is given
 	// back. Default an eighth of Max, 64 MiB at most.
@@ -52,6 +53,7 @@ type Spool struct {
 	kept    Position
 	failing bool  // the last position could not be kept; of the reader
 	seen    int64 // offset to be read next
+	lack    fullness
 
 	reader spoolReader
 }
@@ -293,6 +295,12 @@ func (s *Spool) admit(size int64) error {
 			if s.used()+size <= s.cfg.Max-segmentHeader {
 				return nil
 			}
+		}
+		now := time.Now()
+		s.lack.lacking(now)
+		over := s.used() + size - s.cfg.Max
+		if s.seen >= s.end && s.claimed == 0 && s.lack.overdraw(now, size, over, s.cfg.Max) {
+			return nil
 		}
 		return errSpoolFull
 	}

@@ -17,14 +17,18 @@ type spooled struct {
 	feed    *feed
 	closeIn time.Duration
 
-	kept, dropped, truncated, waits, connections atomic.Int64
+	kept, refused, dropped, truncated, waits, connections atomic.Int64
 }
 
-// Intake says what became of the messages that were sent to a source whose senders
-// are not answered. Counters run from the start of the process.
+// Intake says what became of the messages that were sent to a source; a push is one.
+// Counters run from the start of the process.
 type Intake struct {
 	// Kept are on the disk.
 	Kept int64
+	// Refused were pushes that were not kept for want of room, or because nothing could
+	// be written or the daemon stopped: their senders were told to send them again. Who
+	// is not answered is not refused.
+	Refused int64
 	// Dropped were whole and are lost: there was no room for them (UDP), or the daemon
 	// stopped while there was none.
 	Dropped int64
@@ -33,13 +37,16 @@ type Intake struct {
 	Truncated int64
 	// Waits is how often reading stopped because nothing could be kept.
 	Waits int64
-	// Connections are open now; 0 of a source without.
+	// Connections are open now, or pushes under way; 0 of a source without.
 	Connections int64
 }
 
 // Intake is what became of what was sent.
 func (s *spooled) Intake() Intake {
-	return Intake{s.kept.Load(), s.dropped.Load(), s.truncated.Load(), s.waits.Load(), s.connections.Load()}
+	return Intake{
+		Kept: s.kept.Load(), Refused: s.refused.Load(), Dropped: s.dropped.Load(), Truncated: s.truncated.Load(),
+		Waits: s.waits.Load(), Connections: s.connections.Load(),
+	}
 }
 
 // newSpooled is the source of that partition. A logger that is nil is nobody, and no
@@ -76,17 +83,18 @@ func (s *spooled) run(ctx context.Context, h Handler, serve func(context.Context
 func (s *spooled) Close() error { return s.spool.Close() }
 
 // Partitions is how far the spool is read. Its Err is also what keeps records from
-// being taken.
+// being taken, its Full why they find no room.
 func (s *spooled) Partitions() []PartitionState {
 	state := s.feed.state()
 	if err := s.spool.failed(); err != nil && state.Err == nil {
 		state.Err = fmt.Errorf("nothing can be kept in the spool: %w", err)
 	}
+	state.Full = s.spool.full()
 	return []PartitionState{state}
 }
 
 // waitForRoom is how long a source waits before it tries again to keep something:
-// counting makes room each second.
+// the spool is looked for room each second.
 const waitForRoom = 100 * time.Millisecond
 
 // keep makes the lines of n messages durable, however long that takes: meanwhile

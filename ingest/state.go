@@ -38,6 +38,9 @@ type PartitionState struct {
 	Progress time.Time
 	// Err is what keeps the partition from being read now, nil when nothing does.
 	Err error
+	// Full is why what is sent finds no room, though all that was taken is read; nil
+	// while it finds some.
+	Full error
 }
 
 // Lag is how many records this process has still to read, 0 while that is not

@@ -398,6 +398,9 @@ func (l *Live) letters(d *decoder, p ingest.Partition) {
 // Released implements ingest.Session.
 func (s *session) Released() ingest.Position { return s.scope.released(s.part) }
 
+// AwaitsNewer implements ingest.NewerAwaiter.
+func (s *session) AwaitsNewer() bool { return s.scope.awaitsNewer(s.part) }
+
 // Committed implements ingest.Session.
 func (s *session) Committed(at ingest.Position) { s.scope.committed(s.part, at) }
 

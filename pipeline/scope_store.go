@@ -256,3 +256,20 @@ func (s *scope) released(p *livePart) ingest.Position {
 	p.left = ingest.Position{Offset: at.Offset, Metadata: l.String()}
 	return p.left
 }
+
+// awaitsNewer says that a partition is let go no further before newer records of it
+// come: every tick that may be closed is stored, and nobody else who is being read holds
+// the next one open.
+func (s *scope) awaitsNewer(p *livePart) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.parts[p.Name] != p || s.paused || s.closing > s.stored {
+		return false
+	}
+	for _, other := range s.parts {
+		if other != p && other.assigned && other.atEnd.IsZero() && other.mark <= p.mark {
+			return false
+		}
+	}
+	return true
+}

@@ -280,6 +280,7 @@ func (c *checker) source(i int) {
 		}
 	}
 	c.minted(s, at)
+	c.spool(s, at)
 	seen := false
 	if s.File != nil {
 		for _, glob := range s.File.Paths {
@@ -296,6 +297,28 @@ func (c *checker) source(i int) {
 		c.never(s, at)
 		c.byFormat(s, at, p)
 	}
+}
+
+// smallSpool is a rate, in bytes a second, below which a spool is warned of: some
+// thousand records.
+const smallSpool = 256 << 10
+
+// spool says at which rate a spool can take records for ever. It keeps them until a
+// restart needs them no more, and gives room back in eighths.
+func (c *checker) spool(s *config.Source, at string) {
+	most := s.SpoolLimit()
+	if most == 0 {
+		return
+	}
+	span := c.Time.Lateness + 2*c.Keys.Horizon
+	rate := uint64(float64(most) * 7 / 8 / span.Seconds())
+	text := fmt.Sprintf("%s.%s.spool_max: %s holds what comes within time.lateness and two keys.horizon (%s) at up to %s a second",
+		at, s.Kind(), most, length(int64(span.Seconds())), size(rate))
+	if rate < smallSpool {
+		c.warn("%s; senders of more are refused or held back, so raise it if more can come", text)
+		return
+	}
+	c.remark("%s", text)
 }
 
 // parserOf is how the records of a source are read when all that is configured is

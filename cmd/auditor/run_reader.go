@@ -84,17 +84,19 @@ func (r *reader) take() {
 
 // state says what the instance can do, and what of it is not well.
 func (d *daemon) state(x *setup, p *pipeline.Picture, sources []api.Source) (api.State, []string) {
-	var failed []string
+	var unwell []string
 	whole := 0
 	for i := range sources {
-		if s := &sources[i]; s.State == "failed" {
-			failed = append(failed, s.Name+" has failed: "+s.Error)
+		if s := &sources[i]; s.State == "full" { // what was taken is read, and more has to be sent
+			unwell = append(unwell, s.Name+" is full: "+s.Error)
+		} else if s.State == "failed" {
+			unwell = append(unwell, s.Name+" has failed: "+s.Error)
 			if !slices.ContainsFunc(s.Partitions, func(p api.Partition) bool { return p.State != "failed" }) {
 				whole++
 			}
 		}
 	}
-	with := func(s api.State, reasons ...string) (api.State, []string) { return s, append(reasons, failed...) }
+	with := func(s api.State, reasons ...string) (api.State, []string) { return s, append(reasons, unwell...) }
 	switch err := cmp.Or(p.StoreErr, d.watch.failed()); {
 	case err != nil:
 		return with(api.StoreUnavailable, err.Error())

@@ -260,10 +260,10 @@ func (s *source) show(p *pipeline.Picture, number int) api.Source {
 	}
 	r, restarts, failed := s.now()
 	out.Restarts = restarts
-	if taking, ok := r.(interface{ Intake() ingest.Intake }); ok && s.unanswered() {
+	if taking, ok := r.(interface{ Intake() ingest.Intake }); ok {
 		n := taking.Intake()
 		out.Intake = &api.Intake{
-			Kept: uint64(n.Kept), Dropped: uint64(n.Dropped), Truncated: uint64(n.Truncated), Waits: uint64(n.Waits), Connections: n.Connections,
+			Kept: uint64(n.Kept), Refused: uint64(n.Refused), Dropped: uint64(n.Dropped), Truncated: uint64(n.Truncated), Waits: uint64(n.Waits), Connections: n.Connections,
 		}
 	}
 	idle := true
@@ -283,6 +283,8 @@ func (s *source) show(p *pipeline.Picture, number int) api.Source {
 		if st.Err != nil && !errors.Is(st.Err, ingest.ErrAnew) {
 			part.State, out.State = "failed", "failed"
 			out.Error = cmp.Or(out.Error, st.Partition.Name+": "+st.Err.Error())
+		} else if st.Full != nil {
+			part.State, out.State, out.Error = "full", "full", st.Full.Error()
 		}
 		out.Partitions = append(out.Partitions, part)
 	}

@@ -128,9 +128,6 @@ func (s *source) giveUp() {
 	s.closeDead()
 }
 
-// unanswered says that those who send to the source are not told what became of it.
-func (s *source) unanswered() bool { return s.kind == "syslog" || s.kind == "als" }
-
 // standby says that another instance reads what this one would.
 func (s *source) standby() bool {
 	r, _, _ := s.now()

@@ -27,9 +27,8 @@ var quiet = map[string]string{
 	"auditor_store_errors_total":       "the store of this daemon answers with no error",
 	"auditor_questions_left_out_total": "so many questions do not end in one second",
 	"auditor_http_streams":             "nobody looks at the stream",
-	"auditor_intake_messages_total":    "absent: no source takes messages without an answer",
-	"auditor_intake_waits_total":       "absent: no source takes messages without an answer",
-	"auditor_intake_connections":       "absent: no source takes messages without an answer",
+	"auditor_intake_waits_total":       "no sender is held back",
+	"auditor_intake_connections":       "no push is under way for long",
 }
 
 // client gives up on a program that hangs.

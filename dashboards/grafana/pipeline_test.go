@@ -51,9 +51,9 @@ var pipeline = board{
 			graph("Records read, by dependency", "percentunit", "The share of records that could be read. Below 99 % AuditorBlind fires.", 8,
 				ask{`min by (dependency) (auditor_read_share_ratio{job=~"$job"})`, "{{dependency}}"}).
 				with(runbooks("AuditorBlind")).with(func(p *panel) { p.limit, p.most = 0.99, 1 }),
-			graph("Messages without an answer", "recps", "Sent by syslog, or to Envoy's access log service: kept, or lost as dropped (no room) or truncated. What is lost is in no figure. No data without such a source.", 12,
+			graph("Messages sent to sources", "recps", "Pushes by HTTP, and what is sent by syslog or to Envoy's access log service: kept, refused (the sender keeps it), or lost as dropped (no room) or truncated. What is lost is in no figure. No data where nobody sends.", 12,
 				ask{`sum by (source, outcome) (rate(auditor_intake_messages_total{@}[$__rate_interval]))`, "{{source}} {{outcome}}"}).with(runbooks("AuditorBlind")),
-			graph("Senders held back", "short", "How often within five minutes such a source stopped reading because its spool was full or could not be written to, and the connections that are open to it.", 12,
+			graph("Senders held back", "short", "How often within five minutes a source without answers stopped reading because its spool was full or could not be written to, and the connections that are open to each, or pushes under way.", 12,
 				ask{`sum by (source) (increase(auditor_intake_waits_total{@}[5m]))`, "{{source}} waits"},
 				ask{`sum by (source) (auditor_intake_connections{@})`, "{{source}} connections"}).with(runbooks("AuditorBlind")),
 		}},
