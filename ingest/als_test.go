@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/targetside/auditor/ingest/accesslog"
 )
 
 func runALS(t testing.TB, cfg ALSConfig, disk spoolDisk, h Handler) (a *ALS, stop func()) {
@@ -150,6 +152,33 @@ func TestALS(t *testing.T) {
 	}
 	if _, err := net.Dial("tcp", a.cfg.Listen); err == nil {
 		t.Error("it still listens")
+	}
+}
+
+// An entry that cannot be read is kept with those beside it, and is an entry to whoever
+// counts: the format refuses it alone.
+func TestALSKeepsBrokenEntries(t *testing.T) {
+	var logs []byte
+	for _, entry := range [][]byte{[]byte("\x0a\x7f"), appendWire(nil, 3, appendWire(nil, 5, []byte("/1"))), {0x0f}} {
+		logs = appendWire(logs, 1, entry)
+	}
+	line, _, n, ok := appendALS(nil, appendWire(nil, 2, logs), nil)
+	if !ok || n != 3 {
+		t.Fatalf("%d entries, %v", n, ok)
+	}
+	p, err := accesslog.New(accesslog.Config{Format: "envoy-als"})
+	must(t, err)
+	records, refused := 0, 0
+	for rest := bytes.TrimSpace(line); len(rest) > 0; {
+		var e accesslog.Entry
+		if rest, err = p.Parse(rest, &e); err != nil {
+			refused++
+		} else if records++; string(e.Path) != "/1" {
+			t.Errorf("path %q", e.Path)
+		}
+	}
+	if records != 1 || refused != 2 {
+		t.Errorf("%d records and %d refused of 3", records, refused)
 	}
 }
 

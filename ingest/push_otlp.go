@@ -16,14 +16,31 @@ import (
 // otlpSignal is what a path of OTLP/HTTP takes, with the names by which the JSON form
 // calls its parts.
 type otlpSignal struct {
-	resources, scopes, records string
+	resources, scopes, records otlpName
 	rejected                   string // of the answer
 }
 
+// otlpName is what the JSON form calls a member: by the first, and by the others, too, which
+// are those of the protocol's definition and of its older releases.
+type otlpName []string
+
 var (
-	otlpTraces = otlpSignal{"resourceSpans", "scopeSpans", "spans", "rejectedSpans"}
-	otlpLogs   = otlpSignal{"resourceLogs", "scopeLogs", "logRecords", "rejectedLogRecords"}
+	otlpTraces = otlpSignal{otlpName{"resourceSpans", "resource_spans"}, otlpName{"scopeSpans", "scope_spans", "instrumentationLibrarySpans"},
+		otlpName{"spans"}, "rejectedSpans"}
+	otlpLogs = otlpSignal{otlpName{"resourceLogs", "resource_logs"}, otlpName{"scopeLogs", "scope_logs", "instrumentationLibraryLogs"},
+		otlpName{"logRecords", "log_records"}, "rejectedLogRecords"}
+	otlpMetrics = otlpName{"resourceMetrics", "resource_metrics"}
 )
+
+// of is the member of that name, nil where there is none or it is null.
+func (n otlpName) of(object map[string]json.RawMessage) json.RawMessage {
+	for _, name := range n {
+		if v := object[name]; v != nil && string(v) != "null" {
+			return v
+		}
+	}
+	return nil
+}
 
 func isOTLP(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/v1/") }
 
@@ -31,12 +48,12 @@ func isOTLP(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/v1/")
 // counted that were too large to be kept; 429 and 503, which a client repeats; and other
 // 4xx for what it must not send again.
 func (p *Push) otlp(w http.ResponseWriter, r *http.Request, signal otlpSignal) {
-	rejected, err := p.takeOTLP(r, signal)
+	rejected, most, err := p.takeOTLP(r, signal)
 	if err != nil {
 		refuseOTLP(w, r, p.answer(w, err))
 		return
 	}
-	what := fmt.Sprintf("%d records are larger than %d bytes, and were not kept", rejected, p.cfg.MaxLine)
+	what := fmt.Sprintf("%d records are larger than %d bytes, each with its resource and scope, and were not kept", rejected, most)
 	var body []byte
 	if otlpJSON(r) {
 		answer := map[string]any{}
@@ -58,30 +75,31 @@ func (p *Push) otlp(w http.ResponseWriter, r *http.Request, signal otlpSignal) {
 const tooLong = "too_long\n"
 
 // takeOTLP makes the records of a request durable, and of those that are too large that
-// there were such.
-func (p *Push) takeOTLP(r *http.Request, signal otlpSignal) (rejected int64, err error) {
+// there were such; most is how many bytes one may have in the form of the request.
+func (p *Push) takeOTLP(r *http.Request, signal otlpSignal) (rejected int64, most int, err error) {
 	if err := p.postOnly(r); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if kind != "application/json" && kind != "application/x-protobuf" {
-		return 0, problemf(http.StatusUnsupportedMediaType, "the content type is not one of OTLP/HTTP; send application/x-protobuf or application/json")
+		return 0, 0, problemf(http.StatusUnsupportedMediaType, "the content type is not one of OTLP/HTTP; send application/x-protobuf or application/json")
 	}
 	body, release, err := p.bodies.unpack(r)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	defer release()
 	var lines []byte
-	if kind == "application/json" {
-		lines, rejected, err = otlpJSONLines(body, signal, p.cfg.MaxLine)
+	if most = p.cfg.MaxLine; kind == "application/json" {
+		lines, rejected, err = otlpJSONLines(body, signal, most)
 	} else {
-		lines, rejected, err = otlpProtoLines(body, p.cfg.MaxLine)
+		most = (most - 1) / 4 * 3 // before base64
+		lines, rejected, err = otlpProtoLines(body, most)
 	}
 	if err != nil {
-		return 0, problemf(http.StatusBadRequest, "the body is no request of OTLP: %v", err)
+		return 0, 0, problemf(http.StatusBadRequest, "the body is no request of OTLP: %v", err)
 	}
-	return rejected, p.append(r, lines)
+	return rejected, most, p.append(r, lines)
 }
 
 func otlpJSON(r *http.Request) bool { return otlpType(r) == "application/json" }
@@ -122,10 +140,9 @@ func refuseOTLP(w http.ResponseWriter, r *http.Request, refusal *problem) {
 	w.Write(body)
 }
 
-// otlpProtoLines makes lines of a request: itself in base64, or where that is longer
-// than a line may be, its records in several, each with its resource and scope.
+// otlpProtoLines makes lines of a request: itself in base64, or where it has more than
+// most bytes, its records in several, each with its resource and scope.
 func otlpProtoLines(body []byte, most int) (lines []byte, rejected int64, err error) {
-	most = (most - 1) / 4 * 3 // of bytes before base64
 	if err := eachRecord(body, func(_, _, _ []byte) {}); err != nil {
 		return nil, 0, err
 	}
@@ -214,11 +231,14 @@ func otlpJSONLines(body []byte, signal otlpSignal, most int) (lines []byte, reje
 	if err := json.Unmarshal(body, &request); err != nil {
 		return nil, 0, errors.New("it is no JSON object")
 	}
+	if err := otherSignal(request, signal); err != nil {
+		return nil, 0, err
+	}
 	var resources []map[string]json.RawMessage
-	if list := request[signal.resources]; list == nil {
+	if list := signal.resources.of(request); list == nil {
 		return nil, 0, nil
 	} else if err := json.Unmarshal(list, &resources); err != nil {
-		return nil, 0, fmt.Errorf("%s is no list of objects", signal.resources)
+		return nil, 0, fmt.Errorf("%s is no list of objects", signal.resources[0])
 	}
 	whole := bytes.NewBuffer(nil)
 	if err := json.Compact(whole, body); err != nil {
@@ -227,17 +247,17 @@ func otlpJSONLines(body []byte, signal otlpSignal, most int) (lines []byte, reje
 	fits := whole.Len() < most
 	for _, resource := range resources {
 		var scopes []map[string]json.RawMessage
-		if list := resource[signal.scopes]; list == nil {
+		if list := signal.scopes.of(resource); list == nil {
 			continue
 		} else if err := json.Unmarshal(list, &scopes); err != nil {
-			return nil, 0, fmt.Errorf("%s is no list of objects", signal.scopes)
+			return nil, 0, fmt.Errorf("%s is no list of objects", signal.scopes[0])
 		}
 		for _, scope := range scopes {
 			var records []json.RawMessage
-			if list := scope[signal.records]; list == nil {
+			if list := signal.records.of(scope); list == nil {
 				continue
 			} else if err := json.Unmarshal(list, &records); err != nil {
-				return nil, 0, fmt.Errorf("%s is no list", signal.records)
+				return nil, 0, fmt.Errorf("%s is no list", signal.records[0])
 			}
 			if fits {
 				continue
@@ -255,6 +275,22 @@ func otlpJSONLines(body []byte, signal otlpSignal, most int) (lines []byte, reje
 	return lines, rejected, nil
 }
 
+// otherSignal is an error where a request holds what belongs to another path.
+func otherSignal(request map[string]json.RawMessage, signal otlpSignal) error {
+	for _, other := range []struct {
+		member otlpName
+		advice string
+	}{
+		{otlpTraces.resources, "spans are sent to /v1/traces"}, {otlpLogs.resources, "log records are sent to /v1/logs"},
+		{otlpMetrics, "metrics are not taken; let the exporter send traces or logs alone"},
+	} {
+		if other.member[0] != signal.resources[0] && other.member.of(request) != nil {
+			return fmt.Errorf("%s has no place in a request of %s: %s", other.member[0], signal.resources[0], other.advice)
+		}
+	}
+	return nil
+}
+
 // otlpLine is a line that is being made of records of one scope.
 type otlpLine struct {
 	head, tail string
@@ -270,7 +306,7 @@ func newOTLPLine(signal otlpSignal, resource, scope json.RawMessage) *otlpLine {
 		return out.String()
 	}
 	return &otlpLine{
-		head: fmt.Sprintf(`{"%s":[{"resource":%s,"%s":[{"scope":%s,"%s":[`, signal.resources, or(resource), signal.scopes, or(scope), signal.records),
+		head: fmt.Sprintf(`{"%s":[{"resource":%s,"%s":[{"scope":%s,"%s":[`, signal.resources[0], or(resource), signal.scopes[0], or(scope), signal.records[0]),
 		tail: "]}]}]}\n",
 	}
 }

@@ -30,6 +30,10 @@ func otlpSpans(names ...string) string {
 	return `{"resourceSpans":[{"resource":{"attributes":[]},"scopeSpans":[{"scope":{"name":"http"},"spans":[` + strings.Join(list, ",") + `]}]}]}`
 }
 
+func snake(request string) string {
+	return strings.NewReplacer("resourceSpans", "resource_spans", "scopeSpans", "scope_spans").Replace(request)
+}
+
 func base64Line(message []byte) string { return base64.StdEncoding.EncodeToString(message) + "\n" }
 
 func newOTLPPush(t testing.TB, cfg PushConfig, disk spoolDisk) *Push {
@@ -62,7 +66,15 @@ func TestPushOTLP(t *testing.T) {
 		{"JSON in several lines", "/v1/traces", js, []byte(otlpSpans(long, long, long)), nil, 200, otlpSpans(long, long) + "\n" + otlpSpans(long) + "\n", "{}"},
 		{"JSON, one too large", "/v1/traces", js, []byte(otlpSpans("a", strings.Repeat("z", 1000), "b")), nil, 200, tooLong + otlpSpans("a", "b") + "\n", `"rejectedSpans":"1"`},
 		{"all too large", "/v1/logs", proto, otlpRequest(strings.Repeat("z", 1000), strings.Repeat("z", 2000)), nil, 200, tooLong + tooLong, "\x08\x02"},
-		{"JSON of another signal", "/v1/logs", js, []byte(otlpSpans("a")), nil, 200, "", "{}"},
+		{"JSON by the definition's names", "/v1/traces", js, []byte(snake(otlpSpans("a"))), nil, 200, snake(otlpSpans("a")) + "\n", "{}"},
+		{"those in several lines", "/v1/traces", js, []byte(snake(otlpSpans(long, long, long))), nil, 200, otlpSpans(long, long) + "\n" + otlpSpans(long) + "\n", "{}"},
+		{"old names in several lines", "/v1/traces", js, []byte(strings.ReplaceAll(otlpSpans(long, long, long), "scopeSpans", "instrumentationLibrarySpans")), nil, 200, otlpSpans(long, long) + "\n" + otlpSpans(long) + "\n", "{}"},
+		{"JSON of another signal", "/v1/logs", js, []byte(otlpSpans("a")), nil, 400, "", "/v1/traces"},
+		{"of another signal by the definition's names", "/v1/logs", js, []byte(snake(otlpSpans("a"))), nil, 400, "", "/v1/traces"},
+		{"log records for traces", "/v1/traces", js, []byte(`{"resourceLogs":[]}`), nil, 400, "", "/v1/logs"},
+		{"metrics", "/v1/traces", js, []byte(`{"resourceMetrics":[]}`), nil, 400, "", "metrics are not taken"},
+		{"the limit in protobuf", "/v1/traces", proto, otlpRequest(strings.Repeat("z", 800)), nil, 200, tooLong, "larger than 747 bytes"},
+		{"the limit in JSON", "/v1/traces", js, []byte(otlpSpans(strings.Repeat("z", 1000))), nil, 200, tooLong, "larger than 1000 bytes"},
 		{"JSON, nothing", "/v1/logs", js, []byte("{}"), nil, 200, "", "{}"},
 		{"no message", "/v1/traces", proto, []byte("hello"), nil, 400, "", "no request of OTLP"},
 		{"cut", "/v1/traces", proto, otlpRequest("a")[:len(otlpRequest("a"))-1], nil, 400, "", "no request of OTLP"},

@@ -68,8 +68,10 @@ func (s *Scenario) validate(fault func(path, format string, args ...any)) {
 	s.begins = time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 	if s.Begins != "" {
 		t, err := time.Parse(time.RFC3339, s.Begins)
-		if err != nil || t.Year() < 1980 || t.Year() > 2200 {
+		if err != nil {
 			fault("begins", "%q is no moment as RFC 3339 has it: 2026-03-01T10:00:00Z", s.Begins)
+		} else if t.Year() < 1980 || t.Year() > 2200 {
+			fault("begins", "%q is not in the years from 1980 to 2200, of which a lab can be", s.Begins)
 		}
 		s.begins = t.UTC().Truncate(time.Second)
 	}

@@ -55,7 +55,7 @@ func Detect(sample []byte) (string, error) {
 			return "", fmt.Errorf("detect format: %d of %d lines begin with a virtual host, as Apache's do: set format: apache and pattern: vhost_combined",
 				n, len(lines))
 		}
-		return "", fmt.Errorf("detect format: %d of %d lines read as the likeliest one, tried %s: name the format",
+		return "", fmt.Errorf("detect format: %d of %d lines read as the likeliest one, tried %s, and not apache, pattern or envoy-als: name the format",
 			most, len(lines), strings.Join(detectOrder, ", "))
 	}
 	return best, nil

@@ -10,7 +10,9 @@ import (
 // StreamAccessLogsMessage (envoy.service.accesslog.v3) in base64, as the als source
 // writes them, with the identifier of its stream. Each HTTP entry in it is a record,
 // whose text is the entry, so an entry that is there twice is the same in other company;
-// entries of TCP connections are none.
+// entries of TCP connections are none. An entry that cannot be read is refused by itself,
+// and so is what is left of the entries from a field on that is none; where the
+// identifier cannot be read each entry is refused.
 //
 // The columns have the names that Envoy's JSON gives the same values, and the headers
 // that the logger was told to add are named by request_headers, response_headers and
@@ -62,7 +64,8 @@ const (
 
 // alsState is what a parser knows of the line that it reads.
 type alsState struct {
-	end                          int // of the HTTP entries, in the line
+	end                          int   // of the HTTP entries, in the line
+	refused                      error // what is wrong with the identifier, and so with all entries
 	logName, nodeID, nodeCluster []byte
 }
 
@@ -79,7 +82,24 @@ func (p *Parser) alsBatch(text []byte, depth int, before Notes, e *Entry) (rest 
 		return nil, RejectSyntax
 	}
 	o.before = before
+	p.als.refused = p.alsIdentify(o.copied)
 	return p.alsFrom(0, e)
+}
+
+// alsIdentify reads the identifier of a message, wherever it stands there.
+func (p *Parser) alsIdentify(b []byte) error {
+	var f protoField
+	for i, next := 0, 0; i < len(b); i = next {
+		if next = f.read(b, i); next <= 0 {
+			return nil // whoever comes there says so
+		}
+		if f.number == 1 && f.wire == wireBytes {
+			if err := p.alsIdentifier(f.bytes); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // decode takes the bytes that a line of base64 stands for.
@@ -104,34 +124,36 @@ func (p *Parser) alsNext(text []byte, e *Entry) (rest []byte, err error) {
 func (p *Parser) alsFrom(i int, e *Entry) (rest []byte, err error) {
 	o := &p.otlp
 	var f protoField
-	i, found, err := p.alsSeek(i, &f)
-	switch {
-	case err != nil:
-		return nil, err
-	case !found:
+	i, found := p.alsSeek(i, &f)
+	if !found {
 		return nil, RejectOther
 	}
 	body := f.bytes
 	p.raw.reset(vendorEnvoy)
 	p.raw.notes = o.before
 	p.marks.clear()
-	if err := p.alsEntry(body); err != nil {
-		return nil, err
+	switch {
+	case f.number == 0:
+		err = RejectCut
+	case p.als.refused != nil:
+		err = p.als.refused
+	default:
+		err = p.alsEntry(body)
 	}
-	_, found, bad := p.alsSeek(i, &f)
-	if found {
+	if _, found = p.alsSeek(i, &f); found {
 		rest = o.copied[o.at:]
 		o.rest = rest
 	}
-	if bad != nil {
-		e.Damaged++
+	if err != nil {
+		return rest, err
 	}
 	return rest, p.interpret(body, e)
 }
 
 // alsSeek goes from a place of the line to the next HTTP entry, whose field begins at
-// p.otlp.at and ends at next.
-func (p *Parser) alsSeek(i int, f *protoField) (next int, found bool, err error) {
+// p.otlp.at and ends at next. What is no field stands for an entry that cannot be read, of
+// number 0: it reaches to the end of the entries, or of the line.
+func (p *Parser) alsSeek(i int, f *protoField) (next int, found bool) {
 	b := p.otlp.copied
 	for i < len(b) {
 		end := len(b)
@@ -139,25 +161,22 @@ func (p *Parser) alsSeek(i int, f *protoField) (next int, found bool, err error)
 			end = p.als.end
 		}
 		if next = f.read(b[:end], i); next <= 0 {
-			return i, false, RejectCut
+			p.otlp.at, f.number = i, 0
+			return end, true
 		}
 		switch {
 		case f.wire != wireBytes:
 		case i < p.als.end:
 			if f.number == 1 {
 				p.otlp.at = i
-				return next, true, nil
-			}
-		case f.number == 1:
-			if err := p.alsIdentifier(f.bytes); err != nil {
-				return i, false, err
+				return next, true
 			}
 		case f.number == 2:
 			p.als.end, next = next, f.start
 		}
 		i = next
 	}
-	return i, false, nil
+	return i, false
 }
 
 // alsIdentifier reads who sends the stream, and what the log is called there.

@@ -81,6 +81,7 @@ func (p *Parser) ingressTail(s []byte) error {
 			return RejectCut
 		}
 		n := listEnd(s)
+		p.runs = p.runs || s[0] == '[' // a stamp
 		p.putColumn(i, s[:n])
 		s = skipBlanks(s[n:])
 	}
@@ -88,6 +89,7 @@ func (p *Parser) ingressTail(s []byte) error {
 	if len(id) == 0 {
 		return RejectCut
 	}
+	p.runs = p.runs || id[0] == '['
 	p.putColumn(nginxReqID, id)
 	_, err := p.appended(s, true)
 	return err

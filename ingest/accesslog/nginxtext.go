@@ -114,6 +114,7 @@ func (p *Parser) nginxHead(line []byte) (rest []byte, err error) {
 			return nil, RejectSyntax
 		}
 		addr, user := cutBlank(who)
+		p.runs = p.runs || oddHead(addr, user)
 		p.putColumn(nginxRemoteAddr, addr)
 		if bytes.HasPrefix(user, []byte("- ")) {
 			p.putColumn(nginxRemoteUser, bytes.TrimRight(user[2:], " "))
@@ -238,6 +239,9 @@ func (p *Parser) appended(s []byte, escapes bool) (broken bool, err error) {
 		case len(t.name) != 0:
 			p.pair(t, escapes)
 		default:
+			if t.kind == tokenBracketed && len(t.value) > 6 && t.value[2] == '/' && t.value[6] == '/' {
+				p.runs = true // a stamp
+			}
 			if n < len(positionNames) {
 				p.putName(positionNames[n], p.tokenText(t, escapes))
 			}

@@ -1,5 +1,7 @@
 package accesslog
 
+import "bytes"
+
 // otlp-json is what an OpenTelemetry collector writes to Kafka or to a file: one
 // request of the protocol a line, which holds resources, those hold scopes, and
 // those hold spans or log records. Each SERVER span of an HTTP or gRPC request is a
@@ -8,7 +10,12 @@ package accesslog
 // in other company, is still the same.
 //
 // The resource's attributes are read with each of its records, those of the record
-// first: service.name may name the dependency.
+// first: service.name may name the dependency. Members may stand in any order, and have
+// the names of the protocol's JSON form or those of its definition (resource_spans).
+//
+// A record that cannot be read is refused by itself, and those behind it are read; so is
+// each record of a resource whose attributes cannot be. Where a line breaks off and runs
+// into another, reading goes on with that.
 var otlpNames = []alias{
 	{fStart, 0, "startTimeUnixNano"}, {fEnd, 0, "endTimeUnixNano"}, {fTime, 0, "timeUnixNano"},
 	{fArrivalID, 0, "spanId"}, {fMintedID, 0, "traceId"},
@@ -52,6 +59,8 @@ type otlpState struct {
 	logs     bool // whose records are log records
 	binary   bool // in the binary form
 	resource []otlpAttribute
+	refused  error     // what is wrong with the resource's attributes, and so with its records
+	anew     []byte    // what Parse left over is another line
 	memory   [2][]byte // unescaped values of this resource and of the one before
 	now      int       // index of this one's
 	copied   []byte    // a line that came out of an envelope
@@ -88,11 +97,14 @@ func (p *Parser) otlpBatch(text []byte, depth int, before Notes, e *Entry) (rest
 	if o.binary = len(text) == 0 || text[0] != '{'; o.binary {
 		return p.protoBatch(text, before, e)
 	}
-	o.rest, o.level, o.seen, o.resource = nil, otlpRequest, false, o.resource[:0]
+	if n := len(o.anew); n != 0 && n == len(text) && &o.anew[0] == &text[0] {
+		before |= NoteResynchronised
+	}
+	o.rest, o.anew, o.level, o.seen, o.resource, o.refused = nil, nil, otlpRequest, false, o.resource[:0], nil
 	i, found, err := p.otlpSeek(text, 1)
 	switch {
 	case err != nil:
-		return nil, err
+		return p.otlpAnew(text, 1), err
 	case found:
 		return p.otlpRecord(text, i, before, e)
 	case o.seen: // a request without a record, or of metrics
@@ -122,22 +134,117 @@ func (p *Parser) otlpNext(text []byte, e *Entry) (rest []byte, err error) {
 func (p *Parser) otlpRecord(text []byte, i int, before Notes, e *Entry) (rest []byte, err error) {
 	o := &p.otlp
 	p.otlpReset(before)
-	end, kind, err := p.otlpMembers(text, i+1)
+	end, kind, err := i, 0, error(RejectSyntax) // null, or a value that is no record
+	if text[i] == '{' {
+		end, kind, err = p.otlpMembers(text, i+1)
+	}
 	if err != nil {
-		return nil, err
+		var known bool
+		if end, known = otlpBehind(text, i); !known {
+			return p.otlpAnew(text, i+1), err
+		}
+	} else {
+		err = o.refused
 	}
 	p.otlpOfResource()
 	body := text[i:end]
 	next, found, bad := p.otlpSeek(text, end)
 	switch {
 	case bad != nil:
+		rest = p.otlpAnew(text, end)
 	case found:
 		rest = text[next:]
 		o.rest = rest
 	default:
 		rest = after(text[next:])
 	}
+	if err != nil {
+		return rest, err
+	}
 	return p.otlpFinish(body, kind, rest, bad, e)
+}
+
+// otlpBehind is the place behind the record at b[i], which cannot be read; known is
+// whether its brackets tell: behind it the list goes on or ends.
+func otlpBehind(b []byte, i int) (end int, known bool) {
+	end, err := otlpSkip(b, i)
+	if err != nil {
+		if b[i] != '{' && b[i] != '[' {
+			return 0, false
+		}
+		if end = brackets(b, i); end < 0 {
+			return 0, false
+		}
+	}
+	if otlpHead(b[i:end]) >= 0 {
+		return 0, false
+	}
+	next := blanks(b, end)
+	if next < len(b) && b[next] == ',' {
+		next = blanks(b, next+1)
+		return end, next < len(b) && b[next] != ',' && b[next] != ']' && b[next] != '"'
+	}
+	return end, next < len(b) && b[next] == ']'
+}
+
+// brackets is the place behind the bracket that matches the one at b[i], whatever stands
+// between but in strings, or -1.
+func brackets(b []byte, i int) int {
+	for depth := 0; i < len(b); i++ {
+		switch b[i] {
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth <= 0 {
+				return i + 1
+			}
+		case '"':
+			end, _ := closing(b, i+1, false)
+			if end < 0 {
+				return -1
+			}
+			i = end
+		}
+	}
+	return -1
+}
+
+// otlpAnew is the part of a broken line that is another line, at or behind b[i]: one that
+// the broken one ran into. It is nil where there is none.
+func (p *Parser) otlpAnew(b []byte, i int) []byte {
+	at := otlpHead(b[i:])
+	if at < 0 {
+		return nil
+	}
+	p.otlp.anew = b[i+at:]
+	return p.otlp.anew
+}
+
+// otlpRequestHead is how a request begins.
+const otlpRequestHead = `{"resource`
+
+// otlpHead is where a request begins in b, or -1. In strings its quotes are escaped.
+func otlpHead(b []byte) int {
+	for from := 0; ; {
+		at := bytes.Index(b[from:], []byte(otlpRequestHead))
+		if at < 0 {
+			return -1
+		}
+		at += from
+		from = at + len(otlpRequestHead)
+		if name, _, ok := bytes.Cut(b[at+2:min(at+24, len(b))], []byte(`"`)); ok && (otlpRequestMember(name) || string(name) == "resourceMetrics") {
+			return at
+		}
+	}
+}
+
+// otlpRequestMember says that a member of that name of a request holds what is read.
+func otlpRequestMember(name []byte) bool {
+	switch string(name) {
+	case "resourceSpans", "resource_spans", "resourceLogs", "resource_logs":
+		return true
+	}
+	return false
 }
 
 // otlpReset makes ready for the next record.
@@ -169,7 +276,7 @@ func (p *Parser) otlpFinish(body []byte, kind int, rest []byte, bad error, e *En
 	switch {
 	case p.otlp.logs && p.otlpRequestShown(), kind == otlpServer && p.otlpRequestShown():
 	case bad != nil:
-		return nil, bad
+		return rest, bad
 	default:
 		return rest, RejectOther
 	}
@@ -208,15 +315,16 @@ func (p *Parser) otlpSeek(text []byte, i int) (at int, found bool, err error) {
 			c == ']' && (o.level == otlpResources || o.level == otlpScopes || o.level == otlpRecords):
 			o.level--
 			i++
-		case c == '{' && o.level == otlpRecords:
+		case o.level == otlpRecords:
+			if begins(text[i:], otlpRequestHead) && otlpHead(text[i:]) == 0 {
+				return i, false, RejectSyntax // the line broke off, and this is another
+			}
 			return i, true, nil
 		case c == '{' && o.level == otlpResources:
 			o.level++
 			i++
 			o.now = 1 - from
-			if err := p.otlpEnter(text, i); err != nil {
-				return i, false, err
-			}
+			o.refused = p.otlpEnter(text, i)
 		case c == '{' && o.level == otlpScopes:
 			o.level++
 			i++
@@ -225,11 +333,18 @@ func (p *Parser) otlpSeek(text []byte, i int) (at int, found bool, err error) {
 			if err != nil {
 				return j, false, err
 			}
+			if o.level != otlpRequest && otlpRequestMember(name) {
+				return i, false, RejectSyntax // the line broke off, and this is another
+			}
 			if i = j; i < len(text) && text[i] == '[' && o.opens(name) {
 				i++
 				continue
 			}
 			if i, err = otlpSkip(text, i); err != nil {
+				return i, false, err
+			}
+		case c == 'n' && (o.level == otlpResources || o.level == otlpScopes):
+			if i, err = otlpSkip(text, i); err != nil { // null, in which nothing is
 				return i, false, err
 			}
 		default:
@@ -243,17 +358,19 @@ func (o *otlpState) opens(name []byte) bool {
 	n := string(name)
 	switch o.level {
 	case otlpRequest:
-		o.seen = o.seen || n == "resourceMetrics"
-		if n != "resourceSpans" && n != "resourceLogs" {
+		o.seen = o.seen || n == "resourceMetrics" || n == "resource_metrics"
+		if !otlpRequestMember(name) {
 			return false
 		}
-		o.seen, o.logs = true, n == "resourceLogs"
+		o.seen, o.logs = true, n == "resourceLogs" || n == "resource_logs"
 	case otlpResource:
-		if n != "scopeSpans" && n != "scopeLogs" && n != "instrumentationLibrarySpans" && n != "instrumentationLibraryLogs" {
+		switch n {
+		case "scopeSpans", "scopeLogs", "scope_spans", "scope_logs", "instrumentationLibrarySpans", "instrumentationLibraryLogs":
+		default:
 			return false
 		}
 	case otlpScope:
-		if n != "spans" && n != "logRecords" {
+		if n != "spans" && n != "logRecords" && n != "log_records" {
 			return false
 		}
 	default:

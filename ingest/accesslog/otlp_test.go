@@ -113,7 +113,7 @@ func TestOTLPBroken(t *testing.T) {
 		{"another object", `{"a":1}`, []string{"!syntax"}},
 		{"cut in the first span", line[:200], []string{"!cut_short"}},
 		{"text", "hello", []string{"!syntax"}},
-		{"broken in the first span", strings.Replace(line, `"kind":2`, `"kind"2`, 1), []string{"!syntax"}},
+		{"broken in the first span", strings.Replace(line, `"kind":2`, `"kind"2`, 1), []string{"!syntax", "!other_stream", `q-"2"`, "q-3"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) { wantAll(t, readOTLP(t, p, tt.line, show), tt.want...) })

@@ -11,8 +11,10 @@ import (
 // request in base64. A Kafka source writes its records so.
 //
 // A request, a resource and a scope have the same fields whether they lead to spans
-// or to log records; the wire types of a record's own first fields tell the two
-// apart.
+// or to log records; the wire types of a record's own fields tell the two apart.
+// Fields may stand in any order. What cannot be read is refused by itself: a record, each
+// record of a resource whose attributes cannot be read, and of a scope or a resource what
+// is left of it from a field on that is none.
 
 // protoField is one field of a message.
 type protoField struct {
@@ -129,13 +131,10 @@ func (p *Parser) protoBatch(text []byte, before Notes, e *Entry) (rest []byte, e
 	if len(text) == 0 || !o.decode(text) {
 		return nil, RejectSyntax
 	}
-	o.rest, o.resource, o.resourceEnd, o.scopeEnd = nil, o.resource[:0], 0, 0
+	o.rest, o.anew, o.resource, o.refused, o.resourceEnd, o.scopeEnd = nil, nil, o.resource[:0], nil, 0, 0
 	var f protoField
-	i, found, err := p.protoSeek(o.copied, 0, &f)
-	switch {
-	case err != nil:
-		return nil, err
-	case !found:
+	i, found := p.protoSeek(o.copied, 0, &f)
+	if !found {
 		return nil, RejectOther
 	}
 	return p.protoRecord(o.copied, &f, i, before, e)
@@ -147,9 +146,10 @@ func (p *Parser) protoNext(text []byte, e *Entry) (rest []byte, err error) {
 	o.rest = nil
 	at := len(o.copied) - len(text)
 	var f protoField
-	next := f.read(o.copied, at)
+	end := o.protoEnd(at)
+	next := f.read(o.copied[:end], at)
 	if next <= 0 {
-		return nil, RejectCut
+		f.number, next = 0, end
 	}
 	return p.protoRecord(o.copied, &f, next, o.before, e)
 }
@@ -157,42 +157,52 @@ func (p *Parser) protoNext(text []byte, e *Entry) (rest []byte, err error) {
 // protoRecord reads the record that f holds, and finds the next one from b[i] on.
 func (p *Parser) protoRecord(b []byte, f *protoField, i int, before Notes, e *Entry) (rest []byte, err error) {
 	p.otlpReset(before)
-	body := f.bytes
-	kind, err := p.protoMembers(body)
-	if err != nil {
-		return nil, err
+	body, kind, err := f.bytes, 0, error(RejectCut)
+	if f.number != 0 {
+		if kind, err = p.protoMembers(body); err == nil {
+			err = p.otlp.refused
+		}
 	}
 	p.otlpOfResource()
-	_, found, bad := p.protoSeek(b, i, f)
-	if found {
+	if _, found := p.protoSeek(b, i, f); found {
 		rest = b[p.otlp.at:]
 		p.otlp.rest = rest
 	}
-	return p.otlpFinish(body, kind, rest, bad, e)
+	if err != nil {
+		return rest, err
+	}
+	return p.otlpFinish(body, kind, rest, nil, e)
+}
+
+// protoEnd is where the innermost message ends that a place of the line lies in.
+func (o *otlpState) protoEnd(i int) int {
+	switch {
+	case i < o.scopeEnd:
+		return o.scopeEnd
+	case i < o.resourceEnd:
+		return o.resourceEnd
+	}
+	return len(o.copied)
 }
 
 // protoSeek goes from b[i] to the next record, whose field begins at p.otlp.at and
-// ends at next.
-func (p *Parser) protoSeek(b []byte, i int, f *protoField) (next int, found bool, err error) {
+// ends at next. What is no field stands for a record that cannot be read, of number 0: it
+// reaches to the end of the message that it lies in.
+func (p *Parser) protoSeek(b []byte, i int, f *protoField) (next int, found bool) {
 	o := &p.otlp
 	from := o.now
 	for i < len(b) {
-		end := len(b)
-		switch {
-		case i < o.scopeEnd:
-			end = o.scopeEnd
-		case i < o.resourceEnd:
-			end = o.resourceEnd
-		}
+		end := o.protoEnd(i)
 		if next = f.read(b[:end], i); next <= 0 {
-			return i, false, RejectCut
+			o.at, f.number = i, 0
+			return end, true
 		}
 		switch {
 		case f.wire != wireBytes:
 		case i < o.scopeEnd:
 			if f.number == 2 {
 				o.at = i
-				return next, true, nil
+				return next, true
 			}
 		case i < o.resourceEnd:
 			if f.number == 2 {
@@ -200,17 +210,18 @@ func (p *Parser) protoSeek(b []byte, i int, f *protoField) (next int, found bool
 			}
 		case f.number == 1:
 			o.now = 1 - from
-			if err := p.protoResource(f.bytes); err != nil {
-				return i, false, err
-			}
-			o.resourceEnd, next = next, f.start
+			start := f.start
+			o.refused = p.protoResource(f.bytes)
+			o.resourceEnd, next = next, start
 		}
 		i = next
 	}
-	return i, false, nil
+	return i, false
 }
 
-// protoResource finds the attributes of the resource that b begins with, or holds.
+// protoResource finds the attributes of the resource that b holds. What is no field ends
+// the search, as it ends the records of b: a resource behind it would be theirs, so theirs
+// are not known.
 func (p *Parser) protoResource(b []byte) error {
 	o := &p.otlp
 	o.resource, o.memory[o.now] = o.resource[:0], o.memory[o.now][:0]
@@ -231,8 +242,40 @@ func (p *Parser) protoResource(b []byte) error {
 	return nil
 }
 
+// protoIsLog says that the record b is a log record and no span: f is its first field,
+// and next the place behind that. The two have a few fields of one number and wire type,
+// of which none but the ninth is in all that is read: a span's attribute, and the 16 bytes
+// of a log record's trace id.
+func protoIsLog(b []byte, f protoField, next int) bool {
+	named := false
+	for {
+		switch f.number {
+		case 1, 2:
+			return f.wire != wireBytes
+		case 4, 13, 14, 15, 16:
+			return false
+		case 6, 10, 12:
+			return f.wire == wireBytes
+		case 7:
+			return f.wire == wireVarint
+		case 8:
+			return f.wire == wire32
+		case 9:
+			named = named || len(f.bytes) != 16
+		case 11:
+			return f.wire == wire64
+		}
+		if next >= len(b) {
+			break
+		}
+		if next = f.read(b, next); next <= 0 {
+			break // whoever reads it says so
+		}
+	}
+	return !named
+}
+
 // protoMembers reads the fields of a span or a log record, and gives a span's kind.
-// A span begins with the 16 bytes of its trace's id.
 func (p *Parser) protoMembers(b []byte) (kind int, err error) {
 	o := &p.otlp
 	o.parent, o.prev = nil, &o.first
@@ -243,7 +286,7 @@ func (p *Parser) protoMembers(b []byte) (kind int, err error) {
 			return 0, RejectCut
 		}
 		if i == 0 {
-			o.logs = f.number != 1 || f.wire != wireBytes || len(f.bytes) != 16
+			o.logs = (f.number != 1 || f.wire != wireBytes) && protoIsLog(b, f, next)
 		}
 		i = next
 		switch {
@@ -426,6 +469,7 @@ func (p *Parser) protoAttribute(b []byte, n *node) error {
 			}
 		}
 	}
+	var value []byte
 	for i < len(b) {
 		next := f.read(b, i)
 		if next <= 0 {
@@ -436,17 +480,18 @@ func (p *Parser) protoAttribute(b []byte, n *node) error {
 		case f.wire != wireBytes:
 		case f.number == 1 && m == nil:
 			m = p.otlpMember(f.bytes, n)
-		case f.number == 2 && m != nil && (len(m.targets) != 0 || m.child != nil):
-			v, is, err := p.protoAny(f.bytes, m)
-			if err != nil {
-				return err
-			}
-			if is {
-				p.otlpPut(m, v)
-			}
+		case f.number == 2:
+			value = f.bytes
 		}
 	}
-	return nil
+	if m == nil || len(m.targets) == 0 && m.child == nil {
+		return nil
+	}
+	v, is, err := p.protoAny(value, m)
+	if err == nil && is {
+		p.otlpPut(m, v)
+	}
+	return err
 }
 
 // protoOnly is what the only field of b holds, if that is of this number, and shorter

@@ -30,21 +30,21 @@ func (p *Parser) otlpMembers(b []byte, i int) (end, kind int, err error) {
 			i, err = p.otlpAttributes(b, i, p.root)
 		case "body":
 			i, err = p.otlpBody(b, i)
-		case "startTimeUnixNano":
+		case "startTimeUnixNano", "start_time_unix_nano":
 			i, err = p.otlpColumn(b, i, otlpStart)
-		case "endTimeUnixNano":
+		case "endTimeUnixNano", "end_time_unix_nano":
 			i, err = p.otlpColumn(b, i, otlpEnd)
-		case "timeUnixNano":
+		case "timeUnixNano", "time_unix_nano":
 			i, err = p.otlpColumn(b, i, otlpTime)
-		case "traceId":
+		case "traceId", "trace_id":
 			i, err = p.otlpColumn(b, i, otlpTraceID)
-		case "spanId":
+		case "spanId", "span_id":
 			if o.logs { // of the span in which something was logged
 				i, err = otlpSkip(b, i)
 			} else {
 				i, err = p.otlpColumn(b, i, otlpSpanID)
 			}
-		case "parentSpanId":
+		case "parentSpanId", "parent_span_id":
 			o.parent, i, err = p.otlpScalar(b, i, true)
 		case "kind":
 			if v, i, err = p.otlpScalar(b, i, true); string(v) == "2" || string(v) == "SPAN_KIND_SERVER" {
@@ -126,7 +126,7 @@ func begins(b []byte, head string) bool { return len(b) >= len(head) && string(b
 // otlpAttribute reads the members of the attribute at b[i], which follows prev.
 func (p *Parser) otlpAttribute(b []byte, i int, n *node, prev *member) (*member, int, error) {
 	m := prev
-	known := false
+	known, early := false, 0 // where a value stands that came before its key
 	for {
 		for i < len(b) && (b[i] <= ' ' || b[i] == ',') {
 			i++
@@ -135,6 +135,15 @@ func (p *Parser) otlpAttribute(b []byte, i int, n *node, prev *member) (*member,
 			return m, i, RejectCut
 		}
 		if b[i] == '}' {
+			if known && early > 0 {
+				v, is, _, err := p.otlpAny(b, early, m, len(m.targets) != 0)
+				if err != nil {
+					return m, i, err
+				}
+				if is {
+					p.otlpPut(m, v)
+				}
+			}
 			return m, i + 1, nil
 		}
 		if rest := b[i:]; !known && len(rest) > len(otlpKeyHead) && string(rest[:len(otlpKeyHead)]) == otlpKeyHead {
@@ -200,10 +209,14 @@ func (p *Parser) otlpAttribute(b []byte, i int, n *node, prev *member) (*member,
 		case string(name) == "value" && known:
 			var v []byte
 			var is bool
+			early = 0
 			if v, is, i, err = p.otlpAny(b, i, m, len(m.targets) != 0); err == nil && is {
 				p.otlpPut(m, v)
 			}
-		default: // a value before its key is nobody's
+		default:
+			if string(name) == "value" {
+				early = i
+			}
 			i, err = otlpSkip(b, i)
 		}
 		if err != nil {
@@ -262,13 +275,13 @@ func (p *Parser) otlpAny(b []byte, i int, m *member, wanted bool) (v []byte, is 
 			return nil, false, i, err
 		}
 		switch string(name) {
-		case "stringValue", "intValue", "boolValue", "doubleValue":
+		case "stringValue", "intValue", "boolValue", "doubleValue", "string_value", "int_value", "bool_value", "double_value":
 			v, i, err = p.otlpScalar(b, i, wanted)
 			is = true
-		case "arrayValue":
+		case "arrayValue", "array_value":
 			v, i, err = p.otlpArray(b, i, m, wanted)
 			is = wanted
-		case "kvlistValue":
+		case "kvlistValue", "kvlist_value":
 			i, err = p.otlpList(b, i, m)
 		default:
 			i, err = otlpSkip(b, i)

@@ -41,6 +41,7 @@ type Parser struct {
 	program          *program // of formats with a pattern
 	apache           []apacheColumn
 	protocol         []byte // of the record, as httpd logs it apart
+	runs             bool   // the line may be one that is cut off, and the next
 	looseKey         bool   // a key stands where blanks would move it
 }
 
@@ -69,6 +70,7 @@ type format struct {
 	other    func(*Parser) bool                                                                       // what was read is no access record, and not meant to be one
 	depart   func(*Parser, *Entry)                                                                    // how the logger shows tries and departures; nil: as the vendor does
 	prepare  func(*Parser) error                                                                      // what New does last, where there is more to do
+	runsIn   bool                                                                                     // a line that runs into the next is told by nginx's stamps
 	pattern  bool                                                                                     // Config.Pattern means something
 	spanned  bool                                                                                     // of fine stamps of start and end both are meant
 }
@@ -85,9 +87,9 @@ var formats = []format{
 	{name: "logfmt", duration: unitMillis,
 		names: [][]alias{jsonNames, nginxShared}, tokenize: (*Parser).tokenizeLogfmt},
 	{name: "nginx-combined", vendor: vendorNginx, stampEnd: true, duration: unitSeconds, columns: nginxColumns,
-		names: [][]alias{nginxNames, nginxShared}, tokenize: (*Parser).tokenizeNginxCombined},
+		names: [][]alias{nginxNames, nginxShared}, tokenize: (*Parser).tokenizeNginxCombined, runsIn: true},
 	{name: "ingress-nginx", vendor: vendorNginx, stampEnd: true, duration: unitSeconds, columns: nginxColumns,
-		names: [][]alias{nginxNames, nginxShared}, tokenize: (*Parser).tokenizeIngressNginx},
+		names: [][]alias{nginxNames, nginxShared}, tokenize: (*Parser).tokenizeIngressNginx, runsIn: true},
 	{name: "envoy-text", vendor: vendorEnvoy, duration: unitMillis, columns: envoyColumns,
 		names: [][]alias{envoyNames}, tokenize: (*Parser).tokenizeEnvoyText},
 	{name: "istio-text", vendor: vendorEnvoy, duration: unitMillis, columns: envoyColumns,
@@ -492,7 +494,20 @@ func (p *Parser) record(text []byte, depth int, before Notes, e *Entry) (rest []
 	p.raw.notes = before
 	p.marks.clear()
 	p.unframed = text
-	if err := p.format.tokenize(p, text); err != nil {
+	p.runs = false
+	err = p.format.tokenize(p, text)
+	if p.format.runsIn && (err != nil || p.runs || p.raw.notes&NoteQuoteInHeader != 0) {
+		if at, broken := runsIn(text); broken > 0 {
+			text = text[at:]
+			p.raw.reset(p.format.vendor)
+			p.raw.notes, p.unframed = before|NoteResynchronised, text
+			if p.format.tokenize(p, text) != nil {
+				return text, RejectDamaged // and this one, too
+			}
+			e.Damaged, err = e.Damaged+broken, nil
+		}
+	}
+	if err != nil {
 		e.Notes = p.raw.notes
 		return nil, err
 	}
