@@ -97,7 +97,7 @@ type Arrival struct {
 	// Start and Log are Unix nanoseconds: when the request began, and when its
 	// record was written.
 	Start, Log int64
-	// Duration is the time in system in nanoseconds, negative if unknown.
+	// Duration is the time in system in nanoseconds, negative if unknown: see Untimed.
 	Duration int64
 	// RetryAfter is what the answer asked for, in nanoseconds from its end,
 	// negative if it did not ask.
@@ -123,6 +123,14 @@ type Arrival struct {
 	AttemptsLeft uint8
 	Flags        Flags
 	Lot          Lot // with Config.Live
+}
+
+// Untimed is the Duration of an arrival whose time in system is not known. Start and Log
+// are then one stamp, or a guess. start and end say whether Start, and Start as the end,
+// is known all the same; deadline that the arrival had a deadline of which nobody knows
+// whether it ended before. A Duration of -1 is that of nothing known, and no deadline.
+func Untimed(start, end, deadline bool) int64 {
+	return -1 - int64(bit(deadline)*unjudged|bit(start)*startTold|bit(end)*endTold)
 }
 
 // NoBudget is the AttemptsLeft of an arrival that carries none. Carried values

@@ -57,7 +57,9 @@ const (
 	nUntimed        = nVariance + 1
 	nUntimedDead    = nVariance + 2
 	nUntimedRepeats = nVariance + 3
-	numCounters     = nVariance + 4
+	// Arrivals that had a deadline, and whose time is not known: they may have expired.
+	nUnjudged   = nVariance + 4
+	numCounters = nVariance + 5
 )
 
 // distinct names what is counted once however often it comes within the horizon.

@@ -24,7 +24,7 @@ type effect struct {
 	failedFirst bool // the first arrival within the horizon failed
 	original    bool
 	answered    bool
-	gap         int64  // since the previous arrival
+	gap         int64  // since the previous arrival, -1 if that is not known
 	gapAt       uint32 // its bucket
 	// For each distinct that the arrival is of: when it had come last, in all and
 	// by the same peer. firsts has the counters of those that had not come at all,
@@ -87,6 +87,7 @@ func (e *effect) begin(dims Dims, tick int64, f *filed) {
 	success := outcome == OutcomeSuccess
 	hop := f.num > 0 && flags&OriginScope == 0
 	untimed := bit(f.dur&unitMask == noDuration)
+	undecided := untimed & uint64(f.dur) & unjudged &^ bit(dead)
 
 	e.dims, e.tick, e.weight = dims, tick, 1
 	e.busy = unpackDuration(f.dur)
@@ -110,7 +111,7 @@ func (e *effect) begin(dims Dims, tick int64, f *filed) {
 		bit(hop)<<nHopNumbered |
 		bit(hop && f.num == 1)<<nHopOnes |
 		bit(hop && flags&TrustedHop != 0)<<nHopTrusted |
-		untimed<<nUntimed | untimed&bit(dead)<<nUntimedDead
+		untimed<<nUntimed | untimed&bit(dead)<<nUntimedDead | undecided<<nUnjudged
 }
 
 // attributed adds what every attributable arrival counts.
@@ -188,7 +189,9 @@ func (c *Counts) add(e *effect, r *rows) {
 	}
 	if !e.original {
 		c.Repeat += e.repeat * int64(e.weight)
-		c.Gaps.addTimes(e.gapAt, e.gap, e.weight)
+		if e.gap >= 0 {
+			c.Gaps.addTimes(e.gapAt, e.gap, e.weight)
+		}
 	}
 	if r.view.Every == 0 {
 		return

@@ -49,14 +49,24 @@ const (
 	unitMilli = 2 << 30
 	unitMask  = 3 << 30
 
-	noDuration = uint32(3) << 30
+	noDuration = uint32(3) << 30 // or-ed with what is known all the same
 )
+
+// What an unknown duration goes with, see Untimed.
+const (
+	unjudged  = 1 << 0
+	startTold = 1 << 1
+	endTold   = 1 << 2
+)
+
+// tells says that a packed duration is known, or goes with what is asked for.
+func tells(d uint32, what uint32) bool { return d&unitMask != noDuration || d&what != 0 }
 
 func packDuration(ns int64) uint32 {
 	const room = 1<<30 - 1
 	switch {
 	case ns < 0:
-		return noDuration
+		return noDuration | uint32(-1-ns)&(unjudged|startTold|endTold)
 	case ns%1e3 == 0 && ns/1e3 <= room:
 		return unitMicro | uint32(ns/1e3)
 	case ns <= room:

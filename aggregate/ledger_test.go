@@ -39,7 +39,7 @@ func randomArrivals(r *rand.Rand, n int, horizon int64) []Arrival {
 			Flags:        Head | Decidable,
 		}
 		if r.IntN(8) == 0 {
-			a.Duration = -1
+			a.Duration = -1 - int64(a.Text%8) // with anything known beside
 		}
 		if q%5 == 0 {
 			a.Class = keys.Claimed

@@ -189,31 +189,32 @@ type RetryGap struct {
 
 // RetryAfter counts answers that asked for patience, and who came back early.
 type RetryAfter struct {
-	Asked    uint64 `json:"asked"`
-	Returned uint64 `json:"returned"`
-	Early    uint64 `json:"early"`
+	Asked    uint64  `json:"asked"`
+	Returned *uint64 `json:"returned"` // nil if not known, as Early
+	Early    *uint64 `json:"early"`
 }
 
 // Responses says what became of the answers.
 type Responses struct {
-	Total             uint64 `json:"total"`
-	Answers           uint64 `json:"answers"`
-	Refused           uint64 `json:"refused"`
-	Success           uint64 `json:"success"`
-	Disconnected      uint64 `json:"disconnected"`
-	UndeliveredAnswer uint64 `json:"undelivered_answer"`
-	DuringResponse    uint64 `json:"during_response"`
-	BeforeResponse    uint64 `json:"before_response"`
-	UnknownPoint      uint64 `json:"unknown_point"`
-	Visibility        Figure `json:"visibility"`
-	Expired           uint64 `json:"expired"`
-	DeadShare         Figure `json:"dead_share"`
-	AbandonedShare    Figure `json:"abandoned_share"`
-	DeadSeconds       Figure `json:"dead_seconds"`
-	BusySeconds       Figure `json:"busy_seconds"`
-	RepeatSeconds     Figure `json:"repeat_seconds"`
-	Untimed           uint64 `json:"untimed"`
-	Goodput           Figure `json:"goodput_per_second"`
+	Total             uint64  `json:"total"`
+	Answers           uint64  `json:"answers"`
+	Refused           uint64  `json:"refused"`
+	Success           uint64  `json:"success"`
+	Disconnected      uint64  `json:"disconnected"`
+	UndeliveredAnswer uint64  `json:"undelivered_answer"`
+	DuringResponse    uint64  `json:"during_response"`
+	BeforeResponse    uint64  `json:"before_response"`
+	UnknownPoint      uint64  `json:"unknown_point"`
+	Visibility        Figure  `json:"visibility"`
+	Expired           *uint64 `json:"expired"` // nil if not known
+	Unjudged          uint64  `json:"unjudged"`
+	DeadShare         Figure  `json:"dead_share"`
+	AbandonedShare    Figure  `json:"abandoned_share"`
+	DeadSeconds       Figure  `json:"dead_seconds"`
+	BusySeconds       Figure  `json:"busy_seconds"`
+	RepeatSeconds     Figure  `json:"repeat_seconds"`
+	Untimed           uint64  `json:"untimed"`
+	Goodput           Figure  `json:"goodput_per_second"`
 }
 
 // Budget is the retry budget's reading in the window that spent most of it.
@@ -280,7 +281,8 @@ func (c *Counts) measure(s scope) Measure {
 	}
 	m.RetryGap = RetryGap{c.Gaps.seconds(0.5), c.Gaps.seconds(0.9), c.Gaps.seconds(0.99)}
 	if c.n[nRetryShown]+c.n[nRetryReturned] > 0 {
-		m.RetryAfter = &RetryAfter{c.n[nRetryAsked], c.n[nRetryReturned], c.n[nRetryEarly]}
+		t := c.Totals()
+		m.RetryAfter = t.Retries()
 	}
 	return m
 }
@@ -351,14 +353,14 @@ func hopsOf(n *[numCounters]uint64, repeats, ones uint64) (h Hops) {
 func (c *Counts) responses(seconds int64) Responses {
 	dep := func(d Departure) uint64 { return c.n[int(nDepartures)+int(d)] }
 	dead := dep(UndeliveredAnswer) + dep(DuringResponse) + dep(UnknownPoint)
+	t := c.Totals()
 	r := Responses{
 		Total: c.n[nArrivals], Answers: c.n[nAnswers], Refused: c.n[nRefused], Success: c.n[nSuccess],
 		Disconnected: dead + dep(BeforeResponse), UndeliveredAnswer: dep(UndeliveredAnswer),
 		DuringResponse: dep(DuringResponse), BeforeResponse: dep(BeforeResponse), UnknownPoint: dep(UnknownPoint),
-		Visibility: Share(c.n[nVisible], c.n[nArrivals]), Expired: c.n[nExpired],
-		DeadShare: Share(c.n[nDeadAnswers], c.n[nAnswers]), AbandonedShare: Share(dep(BeforeResponse), c.n[nArrivals]),
+		Visibility: Share(c.n[nVisible], c.n[nArrivals]), Expired: t.Past(), Unjudged: t.Unjudged,
+		DeadShare: t.DeadShare(), AbandonedShare: Share(dep(BeforeResponse), c.n[nArrivals]),
 	}
-	t := c.Totals()
 	r.DeadSeconds, r.BusySeconds, r.RepeatSeconds, r.Untimed = t.DeadTime(), t.BusyTime(), t.RepeatTime(), t.Untimed
 	if seconds > 0 {
 		r.Goodput = Number(float64(c.n[nGood]) / float64(seconds))

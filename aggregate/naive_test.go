@@ -102,7 +102,7 @@ func (n *naive) counts(match func(*Arrival) bool, byPeer bool) *Counts {
 			if prev := n.before(i, nil); len(prev) > 0 && match(prev[0]) {
 				p := prev[0]
 				end := p.Start + max(p.Duration, 0)
-				if p.RetryAfter >= 0 && a.Start >= end {
+				if p.RetryAfter >= 0 && a.Start >= end && toldOf(p, endTold) && toldOf(a, startTold) {
 					c.n[nRetryReturned]++
 					if a.Start < end+p.RetryAfter {
 						c.n[nRetryEarly]++
@@ -118,6 +118,9 @@ func (n *naive) counts(match func(*Arrival) bool, byPeer bool) *Counts {
 	return c
 }
 
+// toldOf says that an arrival's time is known, or what Untimed was told beside.
+func toldOf(a *Arrival, what int64) bool { return a.Duration >= 0 || (-1-a.Duration)&what != 0 }
+
 func (n *naive) count(c *Counts, i int, byPeer bool) {
 	a := &n.real[i]
 	dur := max(a.Duration, 0)
@@ -125,6 +128,9 @@ func (n *naive) count(c *Counts, i int, byPeer bool) {
 	c.Busy += dur
 	if a.Duration < 0 {
 		c.n[nUntimed]++
+		if toldOf(a, unjudged) && a.Departure == StillThere && a.Flags&Expired == 0 {
+			c.n[nUnjudged]++
+		}
 	}
 	if a.Departure != StillThere {
 		c.n[int(nDepartures)+int(a.Departure)]++
@@ -183,7 +189,9 @@ func (n *naive) count(c *Counts, i int, byPeer bool) {
 		if a.Duration < 0 {
 			c.n[nUntimedRepeats]++
 		}
-		c.Gaps.addGap(a.Start-p.Start, 1)
+		if toldOf(p, startTold) && toldOf(a, startTold) {
+			c.Gaps.addGap(a.Start-p.Start, 1)
+		}
 		inc(&c.n[nSamePeer], p.Peer == a.Peer)
 		switch {
 		case p.Start+max(p.Duration, 0) > a.Start:

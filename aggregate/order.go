@@ -257,6 +257,14 @@ func (f *filed) length(l *Ledger) int64 {
 	return unpackDuration(f.dur)
 }
 
+// lasted is length, packed, and with what is known where that is not.
+func (f *filed) lasted(l *Ledger) uint32 {
+	if f.dur&unitMask == noDuration && f.flags&clamped == 0 {
+		return f.dur
+	}
+	return packDuration(f.length(l))
+}
+
 // release takes back a filed arrival that is not one.
 func (l *Ledger) release(f *filed) {
 	if f.flags&unattributable != 0 {

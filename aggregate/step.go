@@ -23,7 +23,7 @@ func (l *Ledger) stepQuestion(i uint32, f *filed, at int64) {
 		l.fans().arrived(family, q, start, l.fanReport(q, at))
 	}
 	l.counted(i, start)
-	q.last, q.length, q.retry = start, packDuration(f.length(l)), f.retry
+	q.last, q.length, q.retry = start, f.lasted(l), f.retry
 	q.peer, q.num, q.left = f.peer, f.num, f.flags.left()
 	q.state = q.state&^ofLast | uint8(f.flags.outcome())
 	if f.flags.departure() != StillThere {
@@ -63,8 +63,11 @@ func (l *Ledger) original(i uint32, q *question, f *filed, start int64) {
 func (l *Ledger) repeat(i uint32, q *question, f *filed, start int64) {
 	e := &l.e
 	last := tickOf(q.last)
-	e.gap = start - q.last
-	e.gapAt = gapBucket(e.gap)
+	began := tells(f.dur, startTold)
+	if e.gap = -1; began && tells(q.length, startTold) {
+		e.gap = start - q.last
+		e.gapAt = gapBucket(e.gap)
+	}
 	e.prior[0].saw(theQuestions, last)
 	e.countIf(f.peer == q.peer, nSamePeer)
 	end := q.last + unpackDuration(q.length)
@@ -111,7 +114,7 @@ func (l *Ledger) repeat(i uint32, q *question, f *filed, start int64) {
 	if f.flags.outcome() == OutcomeSuccess {
 		e.answered = Outcome(q.state&lastOutcome) != OutcomeSuccess && !l.within(l.arena.seenOf(q, seenSuccess, 0), start)
 	}
-	if wait := UnpackRetry(q.retry); wait >= 0 && !inFlight {
+	if wait := UnpackRetry(q.retry); wait >= 0 && !inFlight && began && tells(q.length, endTold) {
 		l.returned(q, start < end+wait)
 	}
 }

@@ -97,6 +97,9 @@ type Totals struct {
 	// of them UntimedDead and UntimedRepeats are in what the other two sum over.
 	DeadSeconds, BusySeconds, RepeatSeconds float64
 	Untimed, UntimedDead, UntimedRepeats    uint64
+	// Unjudged arrivals had a deadline and are Untimed: they may have expired, so that
+	// Expired and DeadAnswers are lower bounds, and Good an upper one.
+	Unjudged uint64
 	// Variance is that of Originals, which is 0 if every question was followed.
 	Variance uint64
 }
@@ -138,6 +141,7 @@ func totals(n *[numCounters]uint64, dead, busy, repeat int64) Totals {
 		AfterSuccess: n[nAfterSuccess], AfterInFlight: n[nAfterFlight],
 		DeadSeconds: float64(dead) / 1e9, BusySeconds: float64(busy) / 1e9, RepeatSeconds: float64(repeat) / 1e9,
 		Untimed: n[nUntimed], UntimedDead: n[nUntimedDead], UntimedRepeats: n[nUntimedRepeats],
+		Unjudged: n[nUnjudged],
 		Variance: n[nVariance],
 	}
 	t.Originals = n[nOriginals]
@@ -152,12 +156,49 @@ func totals(n *[numCounters]uint64, dead, busy, repeat int64) Totals {
 	return t
 }
 
+// dark says that arrivals had deadlines, and that the time of none is known.
+func (t *Totals) dark() bool { return t.Unjudged > 0 && t.Untimed >= t.Arrivals }
+
+// Past is Expired, and nil where the log gives no times and some arrivals had a deadline.
+// With some of them Unjudged it is a lower bound.
+func (t *Totals) Past() *uint64 {
+	if t.dark() && t.Expired == 0 {
+		return nil
+	}
+	n := t.Expired
+	return &n
+}
+
+// DeadShare is the share of answers that nobody was there to read, and null where Past is
+// nil and nobody was seen to leave either.
+func (t *Totals) DeadShare() Figure {
+	if t.dark() && t.DeadAnswers == 0 {
+		return Figure{}
+	}
+	return Share(t.DeadAnswers, t.Answers)
+}
+
+// Retries is what became of answers that asked for patience. Who came again, and who did
+// so early, is nil where the log gives no times; with some arrivals Untimed both are lower
+// bounds.
+func (t *Totals) Retries() *RetryAfter {
+	if t.RetryReturned == 0 && t.Untimed > 0 && t.Untimed >= t.Arrivals {
+		return &RetryAfter{Asked: t.RetryAsked}
+	}
+	returned, early := t.RetryReturned, t.RetryEarly
+	return &RetryAfter{t.RetryAsked, &returned, &early}
+}
+
 // BusyTime is BusySeconds, and null where there are arrivals and the time of none is
 // known. With some of them Untimed it is a lower bound.
 func (t *Totals) BusyTime() Figure { return timeOf(t.BusySeconds, t.Arrivals, t.Untimed) }
 
-// DeadTime is BusyTime for the arrivals whose caller had left or given up.
+// DeadTime is BusyTime for the arrivals whose caller had left or given up; null, too,
+// where Past is nil.
 func (t *Totals) DeadTime() Figure {
+	if t.dark() {
+		return Figure{}
+	}
 	return timeOf(t.DeadSeconds, t.UndeliveredAnswer+t.DuringResponse+t.BeforeResponse+t.UnknownPoint+t.Expired, t.UntimedDead)
 }
 

@@ -72,7 +72,7 @@ func DecodeClosedSums(b []byte) (*ClosedSums, []byte, error) {
 // sums adds what it reads.
 func (d *decoder) sums(s *Sums) {
 	some := d.uint()
-	d.bad = d.bad || some>>numCounters != 0
+	d.bad = d.bad || bits.Len64(some) > int(numCounters)
 	for ; some != 0 && !d.bad; some &= some - 1 {
 		s.n[bits.TrailingZeros64(some)] += d.uint()
 	}

@@ -197,7 +197,8 @@ func (l *look) deadAnswers() {
 	case share <= deadOver || dead <= 5*deadRate:
 		v = no
 	}
-	hidden := t.Arrivals > 0 && float64(t.Visible) < l.Rules.VisibilityFloor*float64(t.Arrivals)
+	seen := min(t.Visible, t.Arrivals-min(t.Unjudged, t.Arrivals)) // able to show a departure, and with no deadline that nobody can judge
+	hidden := t.Arrivals > 0 && float64(seen) < l.Rules.VisibilityFloor*float64(t.Arrivals)
 	o := l.add(DeadAnswers, critical, bounded(v, hidden || l.d.Known < 10*time.Second), share)
 	o.summary = fmt.Sprintf("%s: %s of the answers are for callers who have left", SafeLabel(l.d.Dependency), percent(share))
 	o.description = "The dependency works for nobody. It may do so without a single retry, when its queue is longer than its callers' patience."
@@ -210,6 +211,7 @@ func (l *look) retryAfter() {
 	}
 	early, asked := float64(c.RetryEarly), float64(c.RetryAsked)
 	share := early / max(asked, 1)
+	dark := c.Untimed > 0 && float64(c.Arrivals-min(c.Untimed, c.Arrivals)) < l.Rules.CoverageFloor*float64(c.Arrivals) // early rests on times
 	v := between
 	switch {
 	case share > earlyShare && early > fewestEarly:
@@ -217,7 +219,7 @@ func (l *look) retryAfter() {
 	case share <= earlyOver || early <= fewestEarly/2:
 		v = no
 	}
-	o := l.add(RetryAfterIgnored, warning, bounded(v, l.missing()), share)
+	o := l.add(RetryAfterIgnored, warning, bounded(v, l.missing() || dark), share)
 	o.summary = fmt.Sprintf("%s: %s of those asked to wait come back too early", SafeLabel(l.d.Dependency), percent(share))
 	o.description = fmt.Sprintf("Callers do not honour Retry-After: %.0f came back before the time that they were given.", early)
 }

@@ -349,3 +349,41 @@ func TestWhatIsGoneIsOver(t *testing.T) {
 		b.wants("+1 RetryBudgetLow firing", "+63 RetryBudgetLow resolved")
 	}
 }
+
+// Answers whose deadlines, and returns whose moments, nobody can judge do not resolve what
+// is said of those that could be.
+func TestNothingResolvesUnjudged(t *testing.T) {
+	for name, hold := range map[string]func(b *bench, on bool){
+		DeadAnswers: func(b *bench, on bool) {
+			b.dep().Ten.DeadAnswers, b.dep().Ten.Unjudged = 500, 0
+			if !on {
+				b.dep().Ten.DeadAnswers, b.dep().Ten.Unjudged = 0, 1000
+			}
+		},
+		RetryAfterIgnored: func(b *bench, on bool) {
+			c := Closed{Span: 300 * time.Second, Totals: aggregate.Totals{Arrivals: 1000, Verified: 1000, RetryAsked: 500, RetryEarly: 400}, Questions: 1000}
+			if !on {
+				c.RetryEarly, c.Untimed = 0, 1000
+			}
+			b.dep().Closed = &c
+		},
+	} {
+		b := newBench(t)
+		hold(b, true)
+		b.pass(120)
+		hold(b, false)
+		b.pass(300)
+		if b.state(name) != Firing {
+			t.Errorf("%s is %q: %q", name, b.state(name), b.told)
+		}
+		if name == DeadAnswers {
+			b.dep().Ten.Unjudged = 0
+		} else {
+			b.dep().Closed.Untimed = 0
+		}
+		b.pass(120)
+		if b.state(name) != Resolved {
+			t.Errorf("%s, judged, is %q", name, b.state(name))
+		}
+	}
+}

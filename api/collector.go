@@ -118,6 +118,13 @@ func (x *scrape) put(f *family, v float64, labels ...string) {
 
 func (x *scrape) count(f *family, n uint64, labels ...string) { x.put(f, float64(n), labels...) }
 
+// known counts what may not be known: then there is no sample.
+func (x *scrape) known(f *family, n *uint64, labels ...string) {
+	if n != nil {
+		x.count(f, *n, labels...)
+	}
+}
+
 // time counts seconds. Where they are not known, or no time, there is no sample.
 func (x *scrape) time(f *family, v aggregate.Figure, labels ...string) {
 	if n, ok := v.Value(); ok {

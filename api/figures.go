@@ -97,8 +97,8 @@ func (s *Sums) figures(length time.Duration) figures {
 		Responses: aggregate.Responses{
 			Total: s.Arrivals, Answers: s.Answers, Refused: s.Refused, Success: s.Success, Disconnected: gone,
 			UndeliveredAnswer: s.UndeliveredAnswer, DuringResponse: s.DuringResponse, BeforeResponse: s.BeforeResponse, UnknownPoint: s.UnknownPoint,
-			Visibility: aggregate.Share(s.Visible, s.Arrivals), Expired: s.Expired,
-			DeadShare: aggregate.Share(s.DeadAnswers, s.Answers), AbandonedShare: aggregate.Share(s.BeforeResponse, s.Arrivals),
+			Visibility: aggregate.Share(s.Visible, s.Arrivals), Expired: s.Past(), Unjudged: s.Unjudged,
+			DeadShare: s.DeadShare(), AbandonedShare: aggregate.Share(s.BeforeResponse, s.Arrivals),
 			DeadSeconds: s.DeadTime(), BusySeconds: s.BusyTime(), RepeatSeconds: s.RepeatTime(), Untimed: s.Untimed,
 			Goodput: rate(s.Good, length),
 		},
@@ -106,7 +106,7 @@ func (s *Sums) figures(length time.Duration) figures {
 	if s.History {
 		f.RepeatAfter = &aggregate.RepeatAfter{Gone: s.AfterGone, Error: s.AfterError, Overload: s.AfterOverload, Success: s.AfterSuccess, InFlight: s.AfterInFlight}
 		f.AttemptBudget = &aggregate.AttemptBudget{Overspent: s.Overspent, NotDecremented: s.NotDecremented, Increased: s.Increased}
-		f.RetryAfter = &aggregate.RetryAfter{Asked: s.RetryAsked, Returned: s.RetryReturned, Early: s.RetryEarly}
+		f.RetryAfter = s.Retries()
 	}
 	return f
 }

@@ -531,3 +531,63 @@ func TestUnknownTimes(t *testing.T) {
 		}
 	}
 }
+
+// What rests on times has no sample while the log gives none, neither of what is closed nor of
+// the live windows before, and no 0 in answers.
+func TestUnjudgedDeadlines(t *testing.T) {
+	dark := Sums{History: true, Totals: aggregate.Totals{Arrivals: 10, Verified: 10, Originals: 6, Repeats: 4, Answers: 10, Success: 10, Good: 10, Visible: 10, RetryAsked: 6, Untimed: 10, UntimedRepeats: 4, Unjudged: 10}}
+	half := dark
+	half.Untimed, half.UntimedRepeats, half.Unjudged, half.Expired, half.DeadAnswers, half.BusySeconds, half.DeadSeconds = 5, 2, 5, 1, 1, 9, 5
+	for _, tt := range []struct {
+		name   string
+		closed Counters
+		window Sums
+		want   map[string]any // responses; of metrics what is nil has no sample
+		sample map[string]any
+	}{
+		{"before the first tick is closed", Counters{}, dark, map[string]any{"expired": nil, "dead_share": nil, "dead_seconds": nil, "unjudged": 10.0}, map[string]any{"busy": nil, "repeat": nil, "expired": nil, "early": nil}},
+		{"all dark", Counters{Total: dark, Routes: []Part{{"/a", dark}}}, dark, map[string]any{"expired": nil, "dead_share": nil}, map[string]any{"busy": nil, "repeat": nil, "expired": nil, "early": nil}},
+		{"half", Counters{Total: half, Routes: []Part{{"/a", half}}}, half, map[string]any{"expired": 1.0, "dead_share": 0.1, "dead_seconds": 5.0, "unjudged": 5.0}, map[string]any{"busy": 9.0, "repeat": 0.0, "expired": 1.0, "early": 0.0}},
+		{"no longer dark", Counters{}, half, map[string]any{"expired": 1.0}, map[string]any{"busy": 0.0, "repeat": 0.0, "expired": 0.0, "early": 0.0}},
+	} {
+		f := newFake()
+		f.set(&Snapshot{At: noon, State: Ready, Dependencies: []Dependency{{
+			Name: "d", Closed: tt.closed,
+			Windows: []Window{{Length: 10 * time.Second, From: noon.Add(-10 * time.Second), To: noon, Total: tt.window, Routes: []Part{{"/a", tt.window}}}},
+		}}})
+		s := newServer(t, f, Options{})
+		var answer struct {
+			Dependencies []struct {
+				Windows []struct {
+					Responses  map[string]any
+					RetryAfter map[string]any `json:"retry_after"`
+				}
+			}
+		}
+		if err := json.Unmarshal(ask(s, "GET", "/api/v1/summary").Body.Bytes(), &answer); err != nil {
+			t.Fatal(err)
+		}
+		w := answer.Dependencies[0].Windows[0]
+		for name, want := range tt.want {
+			if got, there := w.Responses[name]; got != want || !there {
+				t.Errorf("%s: %s is %v, want %v", tt.name, name, got, want)
+			}
+		}
+		if got, there := w.RetryAfter["early"]; there && (got == nil) != (tt.window.Untimed == 10) {
+			t.Errorf("%s: early is %v", tt.name, got)
+		}
+		metrics := series(t, scrapeText(t, s))
+		for name, series := range map[string]string{
+			"busy": `auditor_busy_seconds_total{dependency="d",route="/a"}`, "repeat": `auditor_repeat_seconds_total{dependency="d",route="/a"}`,
+			"expired": `auditor_dead_answers_total{dependency="d",kind="expired",route="/a"}`, "early": `auditor_retry_after_early_total{dependency="d"}`,
+		} {
+			got, there := metrics[series]
+			if want := tt.sample[name]; there != (want != nil) || there && got != want {
+				t.Errorf("%s: %s is %v (%v), want %v", tt.name, series, got, there, want)
+			}
+		}
+		if got := metrics[`auditor_arrivals_total{class="verified",dependency="d",route="/a"}`]; got != float64(tt.closed.Total.Verified) {
+			t.Errorf("%s: %v arrivals", tt.name, got)
+		}
+	}
+}

@@ -75,27 +75,41 @@ func (x *scrape) closed(dep string, d *Dependency, folded bool) {
 	t := &d.Closed.Total
 	t.Unattributable.Each(func(reason string, n uint64) { x.count(x.unattributable, n, dep, reason) })
 	x.count(x.retryAsked, t.RetryAsked, dep)
-	x.count(x.retryEarly, t.RetryEarly, dep)
+	if t.Arrivals > 0 || slices.ContainsFunc(d.Windows, func(w Window) bool { return w.Total.timed() }) {
+		x.known(x.retryEarly, t.Retries().Early, dep)
+	}
 	x.count(x.stale, t.StaleArrivals, dep)
 	x.count(x.violations, t.Overspent, dep, "overspent")
 	x.count(x.violations, t.NotDecremented, dep, "not_decremented")
 	x.count(x.violations, t.Increased, dep, "increased")
+	counted := map[string]bool{}
 	for i := range d.Closed.Routes {
 		r := &d.Closed.Routes[i]
 		name := other
 		if !folded {
 			name = x.admit("route of "+dep, r.Name, mostRoutes)
 		}
+		counted[name] = true
 		x.route(dep, name, &r.Sums)
+		x.times(dep, name, &r.Sums)
 	}
 	if folded {
 		return
 	}
 	// A route is live a lateness before its first tick closes: its counters stand
-	// at 0 until then, or their first value would be no increase.
+	// at 0 until then, or their first value would be no increase. What rests on times
+	// does not where the log gives none.
 	for i := range d.Windows {
 		for j := range d.Windows[i].Routes {
-			x.route(dep, x.admit("route of "+dep, d.Windows[i].Routes[j].Name, mostRoutes), &Sums{})
+			r := &d.Windows[i].Routes[j]
+			name := x.admit("route of "+dep, r.Name, mostRoutes)
+			if counted[name] {
+				continue
+			}
+			x.route(dep, name, &Sums{})
+			if r.timed() {
+				x.times(dep, name, &Sums{})
+			}
 		}
 	}
 }
@@ -126,7 +140,17 @@ func (x *scrape) route(dep, route string, s *Sums) {
 	x.count(x.deadAnswers, s.UndeliveredAnswer, dep, route, "undelivered_answer")
 	x.count(x.deadAnswers, s.DuringResponse, dep, route, "during_response")
 	x.count(x.deadAnswers, s.UnknownPoint, dep, route, "unknown_point")
-	x.count(x.deadAnswers, s.Expired, dep, route, "expired")
+}
+
+// timed says that the time of some arrivals is known, or that there are none.
+func (s *Sums) timed() bool {
+	_, ok := s.BusyTime().Value()
+	return ok
+}
+
+// times exports what rests on times in system.
+func (x *scrape) times(dep, route string, s *Sums) {
+	x.known(x.deadAnswers, s.Past(), dep, route, "expired")
 	x.time(x.deadSeconds, s.DeadTime(), dep, route)
 	x.time(x.busySeconds, s.BusyTime(), dep, route)
 	x.time(x.repeatSeconds, s.RepeatTime(), dep, route)

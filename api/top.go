@@ -40,6 +40,8 @@ type topPart struct {
 	RepeatSeconds aggregate.Figure `json:"repeat_seconds"`
 	DeadSeconds   aggregate.Figure `json:"dead_seconds"`
 	BusySeconds   aggregate.Figure `json:"busy_seconds"`
+	Untimed       uint64           `json:"untimed"`
+	Unjudged      uint64           `json:"unjudged"`
 }
 
 type questionAnswer struct {
@@ -190,7 +192,7 @@ func (s *Snapshot) livePart(by By, dependency string, x *Part, w *Window) topPar
 	t := topPart{
 		Dependency: dependency, Name: x.Name, Arrivals: x.Arrivals, Coverage: aggregate.Share(x.attributable(), x.Arrivals),
 		Originals: x.Originals, Repeats: x.Repeats, LoadFactor: x.loadFactor(),
-		RepeatSeconds: x.RepeatTime(), DeadSeconds: x.DeadTime(), BusySeconds: x.BusyTime(),
+		RepeatSeconds: x.RepeatTime(), DeadSeconds: x.DeadTime(), BusySeconds: x.BusyTime(), Untimed: x.Untimed, Unjudged: x.Unjudged,
 	}
 	t.Allowance, t.Excess = s.excess(by, x.Name, x.Originals, x.Repeats, w.span().Seconds())
 	return t
@@ -234,6 +236,7 @@ func (s *Server) topStored(r *http.Request, snap *Snapshot, p *params, sort stri
 				Dependency: y.Dependency, Name: y.Name, Arrivals: m.Arrivals, Coverage: m.Coverage,
 				Originals: m.Originals, Repeats: m.Repeats, LoadFactor: m.LoadFactor, RepeatSeconds: m.Responses.RepeatSeconds,
 				DeadSeconds: m.Responses.DeadSeconds, BusySeconds: m.Responses.BusySeconds,
+				Untimed: m.Responses.Untimed, Unjudged: m.Responses.Unjudged,
 			}
 			t.Allowance, t.Excess = snap.excess(q.By, y.Name, m.Originals, m.Repeats, q.To.Sub(q.From).Seconds())
 			a.Parts = append(a.Parts, t)

@@ -229,6 +229,9 @@ func (d *decoder) take(part int, e *accesslog.Entry, b *batch) {
 	a := &d.arrival
 	*a = aggregate.Arrival{}
 	a.Start, a.Log, a.Duration, a.RetryAfter = e.Start, e.End, e.Duration, e.RetryAfter
+	if e.Duration < 0 {
+		a.Duration = aggregate.Untimed(!e.StampIsEnd, e.StampIsEnd, false)
+	}
 	a.Route = route
 	d.coarse = e.Uncertainty >= accesslog.WholeSecond
 	a.Attempt, a.AttemptsLeft = uint8(min(e.Attempt, 255)), aggregate.NoBudget
@@ -250,10 +253,10 @@ func (d *decoder) take(part int, e *accesslog.Entry, b *batch) {
 	a.Text ^= uint64(s.sources[part]) * 0x9e3779b97f4a7c15
 
 	attr := d.attribute(e, path, depHash, routeHash)
-	d.deadlines(e, a, &attr)
+	open := d.deadlines(e, a, &attr)
 
 	if src.InFront && e.Tries != nil {
-		d.tries(e, b)
+		d.tries(e, b, open)
 		return
 	}
 	if src.InFront && e.Local {
@@ -300,9 +303,10 @@ func (d *decoder) put(b *batch) {
 // tries puts the arrivals that lie inside the record of a logger in front: each
 // try that reached an upstream. They follow one another; all but the last were
 // given up by the logger, so only the last can show that the caller left, and a
-// gRPC status is the last's, if the record's status is.
-func (d *decoder) tries(e *accesslog.Entry, b *batch) {
+// gRPC status is the last's, if the record's status is. open is of deadlines.
+func (d *decoder) tries(e *accesslog.Entry, b *batch, open bool) {
 	record, start, some := d.arrival, e.Start, false
+	began := e.Duration >= 0 || !e.StampIsEnd // start is known
 	last := -1
 	for i := range e.Tries {
 		if e.Tries[i].Sent {
@@ -318,6 +322,10 @@ func (d *decoder) tries(e *accesslog.Entry, b *batch) {
 		*a = record
 		a.Start, a.Duration = min(start, e.End), t.Time
 		a.Flags |= aggregate.InFront
+		if t.Time < 0 {
+			a.Duration = aggregate.Untimed(began, false, open && i == last)
+			began = false
+		}
 		if !some {
 			a.Flags |= aggregate.Head
 		}
@@ -435,8 +443,9 @@ func mix(x uint64) uint64 {
 
 // deadlines says whether the caller, or the question, had a deadline that had
 // passed. The earliest of those known counts: what the request carried, what its
-// peer is declared to wait, what its originator does.
-func (d *decoder) deadlines(e *accesslog.Entry, a *aggregate.Arrival, attr *keys.Attribution) {
+// peer is declared to wait, what its originator does. open says that there was one, and
+// that it cannot be judged: nobody knows the time in system.
+func (d *decoder) deadlines(e *accesslog.Entry, a *aggregate.Arrival, attr *keys.Attribution) (open bool) {
 	deadline := int64(math.MaxInt64)
 	if a.Class == keys.Verified && attr.Deadline > 0 {
 		deadline = attr.Minted*1e6 + int64(attr.Deadline)
@@ -459,6 +468,10 @@ func (d *decoder) deadlines(e *accesslog.Entry, a *aggregate.Arrival, attr *keys
 	if e.Duration >= 0 && e.Start+e.Duration > deadline {
 		a.Flags |= aggregate.Expired
 	}
+	if open = e.Duration < 0 && deadline < math.MaxInt64; open {
+		a.Duration = aggregate.Untimed(!e.StampIsEnd, e.StampIsEnd, true)
+	}
+	return open
 }
 
 // outcome reads the status of an answer. A gRPC status decides where there is

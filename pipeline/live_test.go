@@ -460,7 +460,7 @@ func disturbed(t *testing.T, seed uint64, how mood) {
 	}
 	got, m := quiet.store.totals(t, end), report.Total
 	if got.Arrivals != m.Arrivals || got.Verified != m.Verified || got.Claimed != m.Claimed || got.Originals != m.Originals || got.Repeats != m.Repeats ||
-		got.Unattributable != m.Unattributable || got.Success != m.Responses.Success || got.Answers != m.Responses.Answers || got.Expired != m.Responses.Expired {
+		got.Unattributable != m.Unattributable || got.Success != m.Responses.Success || got.Answers != m.Responses.Answers || got.Expired != *m.Responses.Expired {
 		t.Errorf("schedule %d: rows add up to\n%+v, a replay says\n%+v", seed, got, m)
 	}
 }

@@ -55,7 +55,7 @@ type explained struct {
 	ArrivalID       *string       `json:"arrival_id"`
 
 	Deadline     *string  `json:"deadline"`
-	PastDeadline *string  `json:"past_deadline"` // no, likely (by less than the stamp's resolution), yes
+	PastDeadline *string  `json:"past_deadline"` // no, likely (by less than the stamp's resolution), yes, unknown (without a duration)
 	PastBy       *float64 `json:"past_deadline_by_ms"`
 
 	Gone      string `json:"gone"`
@@ -177,8 +177,10 @@ func explainRecord(e *accesslog.Entry, format string) *explained {
 	}
 	if e.Deadline != 0 {
 		late := e.End - e.Deadline
-		x.Deadline, x.PastBy = optionalWord(utcMillis(e.Deadline)), optional(float64(late)/1e6, true)
+		x.Deadline, x.PastBy = optionalWord(utcMillis(e.Deadline)), optional(float64(late)/1e6, e.Duration >= 0)
 		switch {
+		case e.Duration < 0:
+			x.PastDeadline = optionalWord("unknown")
 		case late <= 0:
 			x.PastDeadline = optionalWord("no")
 		case late <= e.Uncertainty:

@@ -88,7 +88,10 @@ func charts(r *aggregate.Report, o renderOptions) []chart {
 	}
 	covered := "Coverage " + show(m.Coverage, percent) + " in the whole, by row below."
 	seen := "Of the records " + show(m.Responses.Visibility, percent) + " can show a departure."
-	if see := sightOf(m); !see.all {
+	if m.Responses.Unjudged > 0 {
+		seen += " Of " + of(m.Responses.Unjudged, m.Arrivals, percent) + " of arrivals it is not known whether they ended within their deadline."
+	}
+	if see := sightOf(m).past(&m.Responses); !see.all {
 		seen += " Goodput is therefore at most what is drawn, and the dead share at least."
 	}
 	spent := "The most that was spent in a window of " + length(int64(o.Budget.Window)) + ", by log time. Verified " + of(m.Verified, m.Arrivals, percent) + " of arrivals."

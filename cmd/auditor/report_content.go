@@ -207,14 +207,21 @@ func deadLine(m *aggregate.Measure) string {
 	if see.none && dead(r) == 0 {
 		return "Whether callers were still there to read their answers, this log does not show."
 	}
+	past := see.past(r)
+	if past.none && dead(r) == 0 {
+		return "Whether callers were still there to read their answers, this log does not show: they had deadlines, and it gives no times to judge them by."
+	}
 	shown := fmt.Sprintf("%s in system (%s of records can show a departure)", see.deadSeconds(r), show(r.Visibility, percent))
 	answers := "there were no answers"
 	if r.Answers > 0 {
-		answers = see.share(dead(r), r.Answers) + " of answers"
+		answers = past.share(dead(r), r.Answers) + " of answers"
 	}
 	line := fmt.Sprintf("Work for nobody: %s, %s.", answers, shown)
 	if r.BeforeResponse > 0 {
 		line += fmt.Sprintf(" Left before any answer: %s of arrivals.", see.share(r.BeforeResponse, m.Arrivals))
+	}
+	if r.Unjudged > 0 {
+		line += fmt.Sprintf(" Of %s of arrivals it is not known whether they ended within their deadline: the log gives no time of them.", of(r.Unjudged, m.Arrivals, percent))
 	}
 	return line
 }
@@ -223,7 +230,7 @@ func deadLine(m *aggregate.Measure) string {
 func stampLine(r *aggregate.Report) string {
 	m, in := &r.Total, &r.Input
 	asked := m.RetryAfter != nil && m.RetryAfter.Asked > 0
-	if in.Coarse == 0 || m.Repeats == 0 && m.Responses.Expired == 0 && m.StaleArrivals == 0 && !asked {
+	if in.Coarse == 0 || m.Repeats == 0 && (m.Responses.Expired == nil || *m.Responses.Expired == 0) && m.StaleArrivals == 0 && !asked {
 		return ""
 	}
 	whose := "All stamps"
@@ -438,7 +445,11 @@ func repeatAfter(m *aggregate.Measure) section {
 		s.lines = append(s.lines, "Most repeats follow a success: that is polling, or one key used for several questions, rather than retries.")
 	}
 	g := &m.RetryGap
-	s.notes = append(s.notes, fmt.Sprintf("Between successive arrivals of a question: p50 %s, p90 %s, p99 %s.", secondsOrNone(g.P50), secondsOrNone(g.P90), secondsOrNone(g.P99)))
+	between := fmt.Sprintf("Between successive arrivals of a question: p50 %s, p90 %s, p99 %s.", secondsOrNone(g.P50), secondsOrNone(g.P90), secondsOrNone(g.P99))
+	if m.Responses.Untimed > 0 {
+		between += " That is of those whose starts the log gives; where it gives no duration, it is not known what was still in flight."
+	}
+	s.notes = append(s.notes, between)
 	return s
 }
 
@@ -453,11 +464,25 @@ func retryAfter(m *aggregate.Measure) section {
 		s.lines = append(s.lines, "Whether callers honour Retry-After cannot be said: the log has no place for that header.")
 	case a.Asked == 0:
 		s.lines = append(s.lines, "No answer asked for patience.")
+	case a.Early == nil:
+		s.lines = append(s.lines, fmt.Sprintf("Answers that asked for patience: %s. Who came again after one, and whether too early, is not known: the log gives no times.", whole(a.Asked)))
 	default:
-		s.lines = append(s.lines, fmt.Sprintf("Answers that asked for patience: %s. Questions that came again after one: %s, of them too early: %s (%s).",
-			whole(a.Asked), whole(a.Returned), whole(a.Early), of(a.Early, a.Returned, percent)))
+		line := fmt.Sprintf("Answers that asked for patience: %s. Questions that came again after one: %s, of them too early: %s (%s).",
+			whole(a.Asked), atLeast(*a.Returned, m), atLeast(*a.Early, m), of(*a.Early, *a.Returned, percent))
+		if m.Responses.Untimed > 0 {
+			line += " Judged are those of which the log gives the end of that answer, and the start of what came after."
+		}
+		s.lines = append(s.lines, line)
 	}
 	return s
+}
+
+// atLeast prints a count that rests on times.
+func atLeast(n uint64, m *aggregate.Measure) string {
+	if m.Responses.Untimed > 0 {
+		return "≥ " + whole(n)
+	}
+	return whole(n)
 }
 
 func responses(m *aggregate.Measure) section {
@@ -465,6 +490,7 @@ func responses(m *aggregate.Measure) section {
 		return section{}
 	}
 	r, see := &m.Responses, sightOf(m)
+	past := see.past(r)
 	t := &table{columns: []column{{"responses", words}, {"count", figures}, {"share", figures}, {"of", words}}}
 	t.add("success", whole(r.Success), of(r.Success, r.Total, percent), "arrivals")
 	t.add("refused", whole(r.Refused), of(r.Refused, r.Total, percent), "arrivals")
@@ -473,13 +499,18 @@ func responses(m *aggregate.Measure) section {
 	t.add("gone, answer undelivered", see.count(r.UndeliveredAnswer), see.share(r.UndeliveredAnswer, r.Total), "arrivals")
 	t.add("gone during the response", see.count(r.DuringResponse), see.share(r.DuringResponse, r.Total), "arrivals")
 	t.add("gone, point unknown", see.count(r.UnknownPoint), see.share(r.UnknownPoint, r.Total), "arrivals")
-	t.add("expired (inferred)", whole(r.Expired), of(r.Expired, r.Total, percent), "arrivals")
-	t.add("dead answers", see.count(dead(r)), see.share(dead(r), r.Answers), "answers")
+	expired, share := unknown, unknown
+	if r.Expired != nil {
+		judged := sight{all: r.Unjudged == 0}
+		expired, share = judged.count(*r.Expired), judged.share(*r.Expired, r.Total)
+	}
+	t.add("expired (inferred)", expired, share, "arrivals")
+	t.add("dead answers", past.count(dead(r)), past.share(dead(r), r.Answers), "answers")
 	t.add("dead time", see.deadSeconds(r), see.deadTimeShare(r), "time in system")
 	t.add("time of repeats", timed(r, r.RepeatSeconds), timeShare(r.RepeatSeconds, r.BusySeconds), "time in system")
 	t.add("time in system", timed(r, r.BusySeconds), "", "")
 	good := show(r.Goodput, number)
-	if good != unknown && !see.all {
+	if good != unknown && !past.all {
 		good = "≤ " + good
 	}
 	t.add("goodput", good+"/s", "", "successes with a reader")
@@ -552,6 +583,13 @@ type sight struct{ all, none bool }
 func sightOf(m *aggregate.Measure) sight {
 	v, ok := m.Responses.Visibility.Value()
 	return sight{all: ok && v == 1, none: !ok || v == 0}
+}
+
+// past is what they can show of answers that nobody was there to read, whose deadline had
+// passed included.
+func (s sight) past(r *aggregate.Responses) sight {
+	_, ok := r.DeadShare.Value()
+	return sight{all: s.all && r.Unjudged == 0, none: s.none || r.Unjudged > 0 && !ok}
 }
 
 // mark marks a lower bound.

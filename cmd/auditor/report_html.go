@@ -128,7 +128,7 @@ func tiles(r *aggregate.Report) []tile {
 		}
 		more += of(m.Verified, m.Arrivals, percent) + " verified"
 	}
-	see := sightOf(m)
+	see := sightOf(m).past(&m.Responses)
 	low, high := show(m.AmplificationLow, factor), show(m.AmplificationHigh, factor)
 	return []tile{
 		{"Load factor", show(m.LoadFactor, factor), covered},

@@ -184,8 +184,8 @@ func byPeer(r *aggregate.Report, o renderOptions) section {
 		func(p portion) []string {
 			m := p.m
 			early := unknown
-			if a := m.RetryAfter; a != nil {
-				early = whole(a.Early) + " of " + whole(a.Returned)
+			if a := m.RetryAfter; a != nil && a.Early != nil {
+				early = atLeast(*a.Early, m) + " of " + atLeast(*a.Returned, m)
 			}
 			return []string{whole(m.Arrivals), of(m.Arrivals, r.Total.Arrivals, percent), attributed(m, m.Questions), show(m.Amplification, factor),
 				attributed(m, m.Repeats), early, sightOf(m).deadSeconds(&m.Responses), show(m.Coverage, percent)}

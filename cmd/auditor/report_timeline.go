@@ -29,7 +29,7 @@ type slot struct {
 }
 
 func (s *slot) add(m *aggregate.Measure, seconds int64) {
-	see := sightOf(m)
+	see := sightOf(m).past(&m.Responses)
 	if m.Arrivals > 0 {
 		if s.arrivals == 0 {
 			s.see = see

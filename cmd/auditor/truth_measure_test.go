@@ -62,6 +62,11 @@ func secondsOf(l []*fate, of func(*fate) bool) any {
 	return float64(ms) / 1000
 }
 
+// timeless says that the log gives the time of none of them.
+func timeless(l []*fate) bool {
+	return len(l) > 0 && !slices.ContainsFunc(l, func(f *fate) bool { return !f.untimed })
+}
+
 func quotient(a, b int) any {
 	if b == 0 {
 		return nil
@@ -236,7 +241,7 @@ func (t *truth) measure(sc extent) map[string]any {
 	gaps := map[string]any{"p50": nil, "p90": nil, "p99": nil}
 	var gl []int64
 	for _, f := range group {
-		if f.repeat {
+		if f.repeat && !f.untimed && !f.prev.untimed {
 			gl = append(gl, f.gap)
 		}
 	}
@@ -262,8 +267,12 @@ func (t *truth) measure(sc extent) map[string]any {
 			}
 		}
 	}
+	shownAsks := map[string]any{"asked": asked, "returned": returned, "early": early}
+	if returned == 0 && timeless(group) {
+		shownAsks["returned"], shownAsks["early"] = nil, nil
+	}
 	if s.format != "json" || asked > 0 || returned > 0 { // canonical records may leave the field out
-		asks = map[string]any{"asked": asked, "returned": returned, "early": early}
+		asks = shownAsks
 	}
 
 	failFirst := countOf(group, func(f *fate) bool { return attributable(f) && f.firstFail })
@@ -361,16 +370,27 @@ func (t *truth) responsesOf(group []*fate, seconds int64) map[string]any {
 	kind := func(k string) int { return countOf(group, func(f *fate) bool { return f.gone == k }) }
 	dead := func(f *fate) bool { return f.gone != "" || f.expired }
 	answers := countOf(group, answer)
+	var expired any = countOf(group, func(f *fate) bool { return f.expired })
+	deadShare := quotient(countOf(group, func(f *fate) bool { return answer(f) && dead(f) }), answers)
+	deadSeconds := secondsOf(group, dead)
+	unjudged := countOf(group, func(f *fate) bool { return f.unjudged })
+	if unjudged > 0 && timeless(group) {
+		expired, deadSeconds = nil, nil
+		if deadShare == 0.0 {
+			deadShare = nil
+		}
+	}
 	return map[string]any{
 		"total": len(group), "answers": answers, "refused": countOf(group, refused),
 		"success":       countOf(group, func(f *fate) bool { return f.success }),
 		"disconnected":  countOf(group, func(f *fate) bool { return f.gone != "" }),
 		goneUndelivered: kind(goneUndelivered), goneDuring: kind(goneDuring), goneBefore: kind(goneBefore), goneUnknown: kind(goneUnknown),
 		"visibility":         quotient(countOf(group, func(f *fate) bool { return !f.mute }), len(group)),
-		"expired":            countOf(group, func(f *fate) bool { return f.expired }),
-		"dead_share":         quotient(countOf(group, func(f *fate) bool { return answer(f) && dead(f) }), answers),
+		"expired":            expired,
+		"unjudged":           unjudged,
+		"dead_share":         deadShare,
 		"abandoned_share":    quotient(kind(goneBefore), len(group)),
-		"dead_seconds":       secondsOf(group, dead),
+		"dead_seconds":       deadSeconds,
 		"busy_seconds":       secondsOf(group, func(*fate) bool { return true }),
 		"repeat_seconds":     secondsOf(group, func(f *fate) bool { return f.repeat }),
 		"untimed":            countOf(group, func(f *fate) bool { return f.untimed }),

@@ -31,6 +31,7 @@ type fate struct {
 	failed     bool // outcome of its own
 	success    bool
 	expired    bool
+	unjudged   bool // there is a deadline, and no time to judge it by
 	stale      bool
 	reopened   bool
 	firstFail  bool
@@ -213,6 +214,7 @@ func (t *truth) outcome(f *fate) {
 		earlier(f.minted.at + own)
 	}
 	f.expired = f.gone == "" && !f.untimed && deadline >= 0 && f.end() > deadline
+	f.unjudged = f.gone == "" && f.untimed && deadline >= 0
 	f.stale = verified && own > 0 && f.start-f.minted.at > own
 }
 
@@ -292,7 +294,7 @@ func (t *truth) question(q []*fate) {
 
 	// Retry-After: a repeat returns to its predecessor, once that has ended
 	for _, b := range q {
-		if b.repeat && b.prev.retryAfter >= 0 && b.from >= b.prev.over {
+		if b.repeat && b.prev.retryAfter >= 0 && b.from >= b.prev.over && !b.untimed { // else its start is not known
 			b.asker = append(b.asker, b.prev)
 		}
 	}

@@ -22,6 +22,9 @@ export interface Responses {
   visibility: Ratio;
   dead_share: Ratio;
   dead_seconds: Ratio;
+  /** arrivals without a time, and those of them that had a deadline */
+  untimed: number;
+  unjudged: number;
   goodput_per_second: Ratio;
 }
 
@@ -107,6 +110,7 @@ export interface Part {
   load_factor: Ratio;
   excess: Ratio;
   repeat_seconds: Ratio;
+  untimed: number;
 }
 
 export interface Question {

@@ -20,6 +20,9 @@ export const times = (v: Ratio): string => or(v, (v) => v.toFixed(v >= 100 ? 0 :
 export const rate = (v: Ratio): string => or(v, (v) => digits(v) + "/s");
 export const seconds = (v: Ratio): string => or(v, (v) => digits(v) + " s");
 
+/** atLeast marks what is a lower bound if something is not known. */
+export const atLeast = (unknown: number | undefined, text: string): string => (unknown && text !== none ? "≥ " + text : text);
+
 /** share never rounds something to nothing, nor nearly all to all. */
 export const share = (v: Ratio): string =>
   or(v, (v) => {

@@ -5,7 +5,7 @@ import { AlertLog } from "./alerts";
 import { follow, get, Refused, setToken, type Alerts, type Dependency, type Part, type Policy, type Question, type Series, type Sources, type Summary, type Top } from "./api";
 import { Chart, type Spec } from "./chart";
 import { fill, h, say, type Child } from "./dom";
-import { clock, count, rate, seconds, share, times } from "./format";
+import { atLeast, clock, count, rate, seconds, share, times } from "./format";
 import { empty, forecast, Live, measures, own, stored, window as windowOf, type Frame } from "./frame";
 import * as tables from "./tables";
 import { budgetWords, judge } from "./verdict";
@@ -260,7 +260,7 @@ export class Page {
       tile("Amplification, final minute", times(closed?.amplification), `of all traffic ${times(closed?.amplification_low)} to ${times(closed?.amplification_high)}; ended ${clock(closed?.to)}`),
       tile("Coverage", share(w?.coverage), w && w.arrivals > 0 ? `${share(w.verified / w.arrivals)} verified, ${share(w.claimed / w.arrivals)} claimed` : "no arrivals"),
       tile("Retry budget", words.left, `${words.state}${words.when ? ", " + words.when : ""}`),
-      tile("Dead answers", share(w?.responses.dead_share), `${seconds(w?.responses.dead_seconds)} of work for nobody; ${share(w?.responses.visibility)} visible`),
+      tile("Dead answers", atLeast(w?.responses.unjudged, share(w?.responses.dead_share)), `${atLeast(w?.responses.untimed, seconds(w?.responses.dead_seconds))} of work for nobody; ${share(w?.responses.visibility)} visible`),
       tile("Budget at its worst", share(b?.peak_consumed), b?.exhausted_at ? `first exhausted ${clock(b.exhausted_at)}` : "never exhausted"));
   }
 

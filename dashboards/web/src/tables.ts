@@ -1,7 +1,7 @@
 // Tables and lists: who, where, how often, how far they can be believed.
 
 import { fill, h, type Child } from "./dom";
-import { clock, count, none, number, rate, seconds, share, times, type Ratio } from "./format";
+import { atLeast, clock, count, none, number, rate, seconds, share, times, type Ratio } from "./format";
 import { sorted, type AlertLog } from "./alerts";
 import type { Alert, Alerts, Policy, Question, Sources, Top, Values } from "./api";
 import type { View } from "./view";
@@ -69,7 +69,7 @@ export function worst(p: Panel, kind: "peer" | "originator" | "route", t: Top, l
     const repeats = !live ? count(x.repeats) : length > 0 ? (x.repeats > 0 ? "−" : "") + rate(x.repeats / length) : none;
     return [
       value === "" ? name : go({ [kind]: value }, name, `${kind}:${value}`), times(x.load_factor),
-      ...(unknown ? [none, none, none] : [repeats, count(x.excess), seconds(x.repeat_seconds)]), share(x.coverage),
+      ...(unknown ? [none, none, none] : [repeats, count(x.excess), atLeast(x.untimed, seconds(x.repeat_seconds))]), share(x.coverage),
     ];
   });
   p.show((live ? "Silence it: how many arrivals a second there were less without its repeats, by the last minute." : "Repeats are those of the range.") + left(t.left_out),

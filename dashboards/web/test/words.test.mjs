@@ -69,6 +69,15 @@ describe("frames", () => {
   });
 });
 
+describe("bounds", () => {
+  it("are marked where something is not known, and what is not known is no bound", () => {
+    assert.equal(format.atLeast(3, format.seconds(485)), "≥ 485 s");
+    assert.equal(format.atLeast(0, format.seconds(485)), "485 s");
+    assert.equal(format.atLeast(undefined, format.share(0.25)), "25.0 %");
+    assert.equal(format.atLeast(3, format.seconds(null)), format.none);
+  });
+});
+
 describe("the verdict", () => {
   const words = (s) => judge(s, s.dependencies[0], 0.85);
   const quiet = { kind: "quiet", load_factor: 1, usual_load_factor: 1.2, demand: null, re_ask: false, hidden_repeats_suspected: false, blind: false };
