@@ -48,6 +48,7 @@ type sharer struct {
 	dead     atomic.Bool // its store does not answer
 	killed   atomic.Bool
 	parts    map[int]ingest.Session
+	held     atomic.Int32 // how many these are
 	next     map[int]int64
 	stop     context.CancelFunc
 	finished sync.WaitGroup
@@ -106,8 +107,8 @@ func (s sharedTopic) Run(ctx context.Context, _ ingest.Handler) error {
 	return nil
 }
 func (s sharedTopic) Partitions() []ingest.PartitionState { return nil }
-func (s sharedTopic) Shared() bool                        { return len(s.m.parts) < len(s.m.f.logs) }
-func (s sharedTopic) Standby() bool                       { return len(s.m.parts) == 0 }
+func (s sharedTopic) Shared() bool                        { return int(s.m.held.Load()) < len(s.m.f.logs) }
+func (s sharedTopic) Standby() bool                       { return s.m.held.Load() == 0 }
 func (s sharedTopic) Whole() []string                     { return []string{partOf(0), partOf(1)} }
 
 func partOf(i int) string { return fmt.Sprintf("kafka access/%d", i) }
@@ -218,6 +219,7 @@ func (m *sharer) assign(i int) {
 		m.f.t.Fatal(err)
 	}
 	m.parts[i], m.next[i] = s, at.Offset
+	m.held.Store(int32(len(m.parts)))
 }
 
 // read reads what is written, and commits.
@@ -364,6 +366,10 @@ func TestFleetFiresOnTheSum(t *testing.T) {
 		same, most := 0, 0.0
 		for to, x := range readings[0] {
 			y, ok := readings[1][to]
+			// Each takes pictures at moments of its own, and says which was the first.
+			if ok && x.ExhaustedAt.Sub(y.ExhaustedAt).Abs() <= 2*time.Second {
+				y.ExhaustedAt = x.ExhaustedAt
+			}
 			if ok && x != y {
 				t.Errorf("asked, they say %+v and %+v", x, y)
 			} else if ok {

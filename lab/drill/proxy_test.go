@@ -189,7 +189,11 @@ func TestDepartures(t *testing.T) {
 
 	c = s.open(get("/streams"))
 	<-reached
-	if _, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil {
+	res, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(res.Body, make([]byte, 4)); err != nil {
 		t.Fatal(err)
 	}
 	c.(*net.TCPConn).SetLinger(0)
