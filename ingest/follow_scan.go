@@ -28,6 +28,11 @@ func (t *tail) scan() bool {
 
 func (t *tail) look() bool {
 	more := t.lookAtSeen()
+	if t.awaited > 0 && time.Since(t.looked) >= globEvery {
+		t.looked = time.Now()
+		t.recover()
+		more = more || t.awaited == 0
+	}
 	st, err := os.Stat(t.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return t.away() || more
@@ -38,8 +43,10 @@ func (t *tail) look() bool {
 		return more
 	}
 	if s := t.seen; s != nil && !s.lost && os.SameFile(st, s.st) && (s.f != nil || s.refused && st.Size() >= s.size) {
+		s.under = s.mtime
 		if !s.refused {
 			t.err = nil
+			more = t.giveUp() || more
 		}
 		return more
 	}
@@ -70,6 +77,10 @@ func (t *tail) away() (more bool) {
 	t.err = nil
 	if t.gone.IsZero() {
 		t.gone = time.Now()
+	}
+	if t.awaited > 0 {
+		t.err = t.absent()
+		return false
 	}
 	if s.f == nil || s != t.current() || time.Since(t.gone) < t.tuning.linger || time.Since(s.quiet) < t.tuning.linger {
 		return false
@@ -122,12 +133,22 @@ func (t *tail) arrive(g *followed) {
 		t.seen = g
 		return
 	}
+	t.giveUp()
+	if t.seen == nil {
+		t.passOver(g)
+	}
 	earlier := t.unseen(g)
 	for _, e := range earlier {
 		t.log.Info("an earlier part of the log is read first", "file", e.path)
 		t.admit(e)
 	}
 	if k := t.known(g); k != nil {
+		if n := len(t.runs); k == t.current() && k.gone > 0 { // what was called lost is read now, behind that
+			r := &t.runs[n-1]
+			next := stretch{file: k, from: k.read, base: r.stop(), end: growing}
+			r.end = next.base - k.gone
+			t.runs = append(t.runs, next)
+		}
 		k.become(g)
 		k.final, k.quiet, t.seen = false, time.Time{}, k
 		if k != t.current() && !t.queued(k) {
@@ -150,7 +171,7 @@ func (t *tail) admit(g *followed) {
 // known is the file that o is, if it was met before.
 func (t *tail) known(o *followed) *followed {
 	for i := len(t.files) - 1; i >= 0; i-- {
-		if g := t.files[i]; !g.lost && g.is(o) {
+		if g := t.files[i]; !g.lost && !g.passed && g.is(o) {
 			return g
 		}
 	}
@@ -162,18 +183,10 @@ func (t *tail) known(o *followed) *followed {
 // it is those that the patterns name.
 func (t *tail) unseen(now *followed) (found []*followed) {
 	last := t.seen
-	if last != nil && (last.lost || last.refused || last.f == nil) {
+	if last != nil && (last.lost || last.refused || last.f == nil && last.gone == 0) {
 		return nil // there is nothing to say what is later than it
 	}
-	lastNumber := -1
 	paths := t.beside()
-	if last != nil {
-		for _, p := range paths {
-			if st, err := os.Stat(p); err == nil && os.SameFile(st, last.st) {
-				lastNumber = rotationNumber(p)
-			}
-		}
-	}
 	for _, p := range paths {
 		if last == nil && !t.named(p) {
 			continue
@@ -190,9 +203,7 @@ func (t *tail) unseen(now *followed) (found []*followed) {
 			o.close()
 			continue
 		}
-		n := rotationNumber(p)
-		if now != nil && os.SameFile(o.st, now.st) || t.met(o) ||
-			last != nil && (o.mtime.Before(last.mtime) || lastNumber >= 0 && n >= lastNumber) {
+		if now != nil && os.SameFile(o.st, now.st) || t.met(o) || last != nil && o.mtime.Before(last.under) {
 			o.close()
 			continue
 		}
@@ -200,6 +211,31 @@ func (t *tail) unseen(now *followed) (found []*followed) {
 	}
 	oldestFirst(found)
 	return found
+}
+
+// passOver takes note of the earlier parts that are there before anything was read and
+// are not to be read, to tell them from those that come later.
+func (t *tail) passOver(now *followed) {
+	var found []*followed
+	for _, p := range t.beside() {
+		if t.named(p) {
+			continue
+		}
+		o, err := openFollowed(p)
+		if err != nil {
+			continue
+		}
+		head := make([]byte, headSize)
+		n, _ := o.f.ReadAt(head, 0)
+		if !os.SameFile(o.st, now.st) && compressedHead(head[:n]) == "" && n > 0 {
+			o.learn(0, head[:n])
+			o.read, o.passed = o.size, true
+			found = append(found, o)
+		}
+		o.close()
+	}
+	oldestFirst(found)
+	t.files = append(t.files, found...)
 }
 
 // met says whether a file, or what it is a copy of, was met before.
@@ -254,6 +290,23 @@ func (t *tail) copyOf(g *followed) *followed {
 		o.close()
 	}
 	return found[0]
+}
+
+// moved opens what lies under the path itself if it is g on another device, as a volume
+// that was restored or mounted anew has it.
+func (t *tail) moved(g *followed) *followed {
+	if g.headLen < copyHead {
+		return nil
+	}
+	o, err := openFollowed(t.path)
+	if err != nil {
+		return nil
+	}
+	if !g.isCopied(o) || t.taken(o, g) {
+		o.close()
+		return nil
+	}
+	return o
 }
 
 func oldestFirst(files []*followed) {
