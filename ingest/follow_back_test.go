@@ -236,3 +236,48 @@ func TestFollowGoesOnWithAFileThatWasGivenUp(t *testing.T) {
 		f.stop()
 	})
 }
+
+// A file that goes is said to be gone, and no longer once another is there; the others
+// need not wait for it. One that a glob found may go.
+func TestFollowSaysThatAFileIsGone(t *testing.T) {
+	for _, glob := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "access.log")
+			name := "file " + path
+			r, paths := newRecorder(t), path
+			if glob {
+				paths += "*"
+			}
+			put(t, path, known)
+			f, log := logged(t, r, newMemory(), paths)
+			wantText(t, r, name, known)
+			for round := range 2 {
+				must(t, os.Remove(path))
+				time.Sleep(missAfter / 2)
+				if s := f.Partitions()[0]; said(s) != "" {
+					t.Errorf("of a file that rotation may still make: %+v", s)
+				}
+				time.Sleep(missAfter)
+				ends := r.ends(name)
+				time.Sleep(5 * time.Second)
+				synctest.Wait()
+				if s := f.Partitions()[0]; strings.Contains(said(s), "no such file any more") == glob || !s.Assigned || s.Gap != 0 {
+					t.Errorf("glob %v: %+v", glob, s)
+				}
+				if r.ends(name) == ends {
+					t.Error("the end is not said any more")
+				}
+				put(t, path, fmt.Sprintf("another file, the %dth\n", round))
+				time.Sleep(2 * time.Second)
+				if s := f.Partitions()[0]; said(s) != "" {
+					t.Errorf("of a file that is there: %+v", s)
+				}
+			}
+			wantText(t, r, name, known+"another file, the 0th\nanother file, the 1th\n")
+			f.stop()
+			if n := strings.Count(log.String(), "the file is gone\""); n != 2 && !glob || n > 0 && glob {
+				t.Errorf("glob %v: said %d times in %s", glob, n, log)
+			}
+		})
+	}
+}

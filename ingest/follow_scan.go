@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -37,7 +38,7 @@ func (t *tail) look() bool {
 	if errors.Is(err, fs.ErrNotExist) {
 		return t.away() || more
 	}
-	t.gone = time.Time{}
+	t.gone, t.missed = time.Time{}, false
 	if err != nil {
 		t.err = openError(t.path, err)
 		return more
@@ -82,6 +83,10 @@ func (t *tail) away() (more bool) {
 		t.err = t.absent()
 		return false
 	}
+	if err := t.notThere(); err != nil && !t.missed {
+		t.missed = true
+		t.log.Warn("the file is gone", "err", err)
+	}
 	if s.f == nil || s != t.current() || time.Since(t.gone) < t.tuning.linger || time.Since(s.quiet) < t.tuning.linger {
 		return false
 	}
@@ -93,6 +98,21 @@ func (t *tail) away() (more bool) {
 		s.close() // gives its room on the disk back
 	}
 	return false
+}
+
+// missing says that there is no file, which is no end of the log, while what is known
+// of it can be read.
+func (t *tail) missing() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.notThere()
+}
+
+func (t *tail) notThere() error {
+	if !t.loaded || !t.literal || t.gone.IsZero() || time.Since(t.gone) < missAfter {
+		return nil
+	}
+	return fmt.Errorf("read %s: no such file any more, since %s; reading goes on when it is back or another is there", t.path, t.gone.UTC().Format(time.RFC3339))
 }
 
 // lookAtSeen looks whether the file that the path led to has grown or was cut.

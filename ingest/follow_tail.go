@@ -16,6 +16,7 @@ type tail struct {
 	path      string
 	name      string // of the partition
 	patterns  []string
+	literal   bool // named itself, not found by a glob
 	declares  string
 	positions Positions
 	log       *slog.Logger
@@ -35,6 +36,7 @@ type tail struct {
 	here    int               // the run that holds offset
 	offset  int64             // to be read next
 	gone    time.Time         // since when nothing lies under the path
+	missed  bool              // that was said
 	looked  time.Time         // when awaited files were last looked for
 	gap     int64             // lost since the last batch
 	given   Position          // the last that was released

@@ -36,7 +36,8 @@ type PartitionState struct {
 
 	// Progress is when records were last taken over, zero if never.
 	Progress time.Time
-	// Err is what keeps the partition from being read now, nil when nothing does.
+	// Err is what keeps the partition from being read now, also that a file is gone of
+	// which all was read; nil when nothing does.
 	Err error
 	// Full is why what is sent finds no room, though all that was taken is read; nil
 	// while it finds some.
