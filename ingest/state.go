@@ -22,7 +22,7 @@ type PartitionState struct {
 	// Hidden are records that no reader may count: those of transactions that
 	// were aborted, and the marks that end transactions.
 	Hidden int64
-	// Gap is how many records were gone before they were read.
+	// Gap is how many offsets were gone before they were read.
 	Gap int64
 
 	// Restarts is how often the session was begun anew after an error, Stalls how
