@@ -159,7 +159,7 @@ func stormSnapshot() *Snapshot {
 				{Name: "1", State: "idle", Next: 7, Committed: 7, Lag: -1, Watermark: noon.Add(-time.Second)},
 			},
 		}, {
-			Name: "127.0.0.1:5514", Kind: "syslog", State: "idle", Together: true, Duplicates: 77, Undecidable: 77, Late: 77, Intake: &Intake{Kept: 500, Refused: 5, Dropped: 3, Truncated: 2, Waits: 1, Connections: 4},
+			Name: "127.0.0.1:5514", Kind: "syslog", State: "idle", Together: true, Duplicates: 77, Undecidable: 77, Late: 77, GapRecords: 170, GapInBytes: true, Intake: &Intake{Kept: 500, Refused: 5, Dropped: 3, Truncated: 2, Waits: 1, Connections: 4},
 		}},
 		Together:  Together{Duplicates: 8, Undecidable: 9, Late: 10},
 		Evaluated: true,

@@ -269,6 +269,7 @@ type Source struct {
 	Late                         uint64  // arrivals after their tick was closed
 	Together                     bool    // counted with other sources: what of Duplicates, Undecidable and Late is its own is not known
 	GapRecords                   uint64  // offsets that were never read
+	GapInBytes                   bool    // those are bytes, as of files and spools: of how many records is not known
 	Restarts                     uint64  // how often the source as a whole was begun anew after it had failed
 	Intake                       *Intake // nil: nobody sends, it is read
 }

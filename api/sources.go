@@ -40,7 +40,8 @@ type sourceAnswer struct {
 	Undecidable *uint64           `json:"duplicates_undecidable"`
 	Quarantined map[string]uint64 `json:"quarantined"`
 	Late        *uint64           `json:"late"`
-	GapRecords  uint64            `json:"gap_records"`
+	GapRecords  *uint64           `json:"gap_records"` // one of the two is null, by what the source's offsets are
+	GapBytes    *uint64           `json:"gap_bytes"`
 	Restarts    uint64            `json:"restarts"`
 	Intake      *intakeAnswer     `json:"intake"`
 	Partitions  []partitionAnswer `json:"partitions"`
@@ -136,10 +137,15 @@ func newSource(x *Source) sourceAnswer {
 		Name: x.Name, Kind: x.Kind, Dependency: x.Dependency, State: x.State, Error: x.Error,
 		Lag: b.lag, LagSeconds: b.seconds, Watermark: instant(b.watermark),
 		Counted: x.Counted, Ignored: x.Ignored,
-		Quarantined: map[string]uint64{}, GapRecords: x.GapRecords, Restarts: x.Restarts, Partitions: []partitionAnswer{},
+		Quarantined: map[string]uint64{}, Restarts: x.Restarts, Partitions: []partitionAnswer{},
 	}
 	if !x.Together {
 		a.Duplicates, a.Undecidable, a.Late = &x.Duplicates, &x.Undecidable, &x.Late
+	}
+	if x.GapInBytes {
+		a.GapBytes = &x.GapRecords
+	} else {
+		a.GapRecords = &x.GapRecords
 	}
 	if x.Intake != nil {
 		n := intakeAnswer(*x.Intake)

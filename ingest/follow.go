@@ -48,7 +48,6 @@ type following struct {
 	*feed
 	ended   chan struct{} // closed when it is not read any more
 	leaving bool
-	literal bool      // named itself, not found by a glob
 	there   time.Time // when it was last there
 }
 
@@ -60,8 +59,9 @@ type tuning struct {
 }
 
 const (
-	globEvery   = time.Second // how often globs are expanded
-	retireAfter = time.Minute // how long a path found by a glob may be away
+	globEvery   = time.Second      // how often globs are expanded
+	retireAfter = time.Minute      // how long a path found by a glob may be away
+	missAfter   = 10 * time.Second // how long one that is named itself may be: rotation may make it late
 )
 
 // NewFollow checks the configuration; nothing is opened before Run.
@@ -227,9 +227,9 @@ func (f *Follow) skip(p, why string) {
 
 func (f *Follow) start(p string, literal bool) *following {
 	t := newTail(p, f.cfg.Paths, f.cfg.Positions, f.cfg.Logger, f.tuning)
-	t.declares = f.cfg.Declares
+	t.declares, t.literal = f.cfg.Declares, literal
 	fd := newFeed(Partition{Source: f.cfg.Source, Name: t.name}, t, f.cfg.Logger, f.cfg.CloseTimeout)
-	fo := &following{tail: t, feed: fd, literal: literal, ended: make(chan struct{})}
+	fo := &following{tail: t, feed: fd, ended: make(chan struct{})}
 	f.tails[p] = fo
 	return fo
 }
@@ -244,7 +244,11 @@ func (f *Follow) Partitions() []PartitionState {
 	f.mu.Unlock()
 	all := make([]PartitionState, 0, len(tails))
 	for _, t := range tails {
-		all = append(all, t.feed.state())
+		s := t.feed.state()
+		if s.Err == nil {
+			s.Err = t.tail.missing()
+		}
+		all = append(all, s)
 	}
 	sort.Slice(all, func(i, j int) bool { return all[i].Partition.Name < all[j].Partition.Name })
 	return all

@@ -29,6 +29,7 @@ type followed struct {
 	read     int64     // bytes that were handed out, or skipped
 	size     int64     // as last seen
 	mtime    time.Time // as last seen
+	under    time.Time // mtime when the path last led to it: what came after it is no older
 	path     string    // where it was found
 
 	st      fs.FileInfo // when it was opened
@@ -38,6 +39,8 @@ type followed struct {
 	final   bool        // nothing more will be written: an unfinished line is handed out
 	refused bool        // it is compressed
 	lost    bool        // it was cut to zero, and no copy was found
+	passed  bool        // it was there before anything was read, and is not to be read
+	gone    int64       // bytes behind read that were called lost when it was given up
 
 	declared   string // what was declared last before byte declaredAt
 	declaredAt int64
@@ -63,6 +66,7 @@ func openFollowed(path string) (*followed, error) {
 	g := &followed{f: f, st: st, path: path}
 	g.dev, g.ino = inode(st)
 	g.look(st)
+	g.under = g.mtime
 	return g, nil
 }
 
@@ -84,7 +88,7 @@ func (g *followed) close() {
 func (g *followed) become(o *followed) {
 	g.close()
 	g.f, g.st, g.dev, g.ino, g.path = o.f, o.st, o.dev, o.ino, o.path
-	g.size, g.mtime, g.clean = o.size, o.mtime, 0
+	g.size, g.mtime, g.clean, g.gone = o.size, o.mtime, 0, 0
 }
 
 // begins says whether f's first bytes are those of g; with none known it cannot

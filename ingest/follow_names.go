@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -15,12 +16,14 @@ var rotation = regexp.MustCompile(`^(.+)[.-]([0-9][0-9T:._-]*|old)$`)
 // dated is a date that rotation puts before the extension: access-20261129.log.
 var dated = regexp.MustCompile(`^(.+)[.-]([0-9]{4}-?[0-9]{2}-?[0-9]{2}[0-9T:._-]*)$`)
 
-// rotatedFrom lists the paths of which path may be a rotated earlier part.
+// rotatedFrom lists the paths of which path may be a rotated earlier part, the shortest
+// first: access.log-20261129-10 is one of access.log rather than of access.log-20261129.
 func rotatedFrom(path string) (bases []string) {
 	dir, name := filepath.Split(path)
-	if m := rotation.FindStringSubmatch(name); m != nil {
+	for m := rotation.FindStringSubmatch(name); m != nil; m = rotation.FindStringSubmatch(m[1]) {
 		bases = append(bases, dir+m[1])
 	}
+	slices.Reverse(bases)
 	ext := filepath.Ext(name)
 	if m := dated.FindStringSubmatch(strings.TrimSuffix(name, ext)); m != nil && ext != "" {
 		bases = append(bases, dir+m[1]+ext)
@@ -47,10 +50,10 @@ func rotatedPaths(path string) (paths []string) {
 	return paths
 }
 
-// rotationNumber is the 3 of access.log.3; -1 without.
+// rotationNumber is the 3 of access.log.3; -1 without, and where a date has a number.
 func rotationNumber(path string) int {
 	m := rotation.FindStringSubmatch(filepath.Base(path))
-	if m == nil || len(m[2]) > 4 {
+	if m == nil || len(m[2]) > 4 || rotation.MatchString(m[1]) {
 		return -1
 	}
 	n, err := strconv.Atoi(m[2])

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -28,18 +29,25 @@ func (t *tail) scan() bool {
 
 func (t *tail) look() bool {
 	more := t.lookAtSeen()
+	if t.awaited > 0 && time.Since(t.looked) >= globEvery {
+		t.looked = time.Now()
+		t.recover()
+		more = more || t.awaited == 0
+	}
 	st, err := os.Stat(t.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return t.away() || more
 	}
-	t.gone = time.Time{}
+	t.gone, t.missed = time.Time{}, false
 	if err != nil {
 		t.err = openError(t.path, err)
 		return more
 	}
 	if s := t.seen; s != nil && !s.lost && os.SameFile(st, s.st) && (s.f != nil || s.refused && st.Size() >= s.size) {
+		s.under = s.mtime
 		if !s.refused {
 			t.err = nil
+			more = t.giveUp() || more
 		}
 		return more
 	}
@@ -71,6 +79,14 @@ func (t *tail) away() (more bool) {
 	if t.gone.IsZero() {
 		t.gone = time.Now()
 	}
+	if t.awaited > 0 {
+		t.err = t.absent()
+		return false
+	}
+	if err := t.notThere(); err != nil && !t.missed {
+		t.missed = true
+		t.log.Warn("the file is gone", "err", err)
+	}
 	if s.f == nil || s != t.current() || time.Since(t.gone) < t.tuning.linger || time.Since(s.quiet) < t.tuning.linger {
 		return false
 	}
@@ -82,6 +98,21 @@ func (t *tail) away() (more bool) {
 		s.close() // gives its room on the disk back
 	}
 	return false
+}
+
+// missing says that there is no file, which is no end of the log, while what is known
+// of it can be read.
+func (t *tail) missing() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.notThere()
+}
+
+func (t *tail) notThere() error {
+	if !t.loaded || !t.literal || t.gone.IsZero() || time.Since(t.gone) < missAfter {
+		return nil
+	}
+	return fmt.Errorf("read %s: no such file any more, since %s; reading goes on when it is back or another is there", t.path, t.gone.UTC().Format(time.RFC3339))
 }
 
 // lookAtSeen looks whether the file that the path led to has grown or was cut.
@@ -122,12 +153,22 @@ func (t *tail) arrive(g *followed) {
 		t.seen = g
 		return
 	}
+	t.giveUp()
+	if t.seen == nil {
+		t.passOver(g)
+	}
 	earlier := t.unseen(g)
 	for _, e := range earlier {
 		t.log.Info("an earlier part of the log is read first", "file", e.path)
 		t.admit(e)
 	}
 	if k := t.known(g); k != nil {
+		if n := len(t.runs); k == t.current() && k.gone > 0 { // what was called lost is read now, behind that
+			r := &t.runs[n-1]
+			next := stretch{file: k, from: k.read, base: r.stop(), end: growing}
+			r.end = next.base - k.gone
+			t.runs = append(t.runs, next)
+		}
 		k.become(g)
 		k.final, k.quiet, t.seen = false, time.Time{}, k
 		if k != t.current() && !t.queued(k) {
@@ -150,7 +191,7 @@ func (t *tail) admit(g *followed) {
 // known is the file that o is, if it was met before.
 func (t *tail) known(o *followed) *followed {
 	for i := len(t.files) - 1; i >= 0; i-- {
-		if g := t.files[i]; !g.lost && g.is(o) {
+		if g := t.files[i]; !g.lost && !g.passed && g.is(o) {
 			return g
 		}
 	}
@@ -162,18 +203,10 @@ func (t *tail) known(o *followed) *followed {
 // it is those that the patterns name.
 func (t *tail) unseen(now *followed) (found []*followed) {
 	last := t.seen
-	if last != nil && (last.lost || last.refused || last.f == nil) {
+	if last != nil && (last.lost || last.refused || last.f == nil && last.gone == 0) {
 		return nil // there is nothing to say what is later than it
 	}
-	lastNumber := -1
 	paths := t.beside()
-	if last != nil {
-		for _, p := range paths {
-			if st, err := os.Stat(p); err == nil && os.SameFile(st, last.st) {
-				lastNumber = rotationNumber(p)
-			}
-		}
-	}
 	for _, p := range paths {
 		if last == nil && !t.named(p) {
 			continue
@@ -190,9 +223,7 @@ func (t *tail) unseen(now *followed) (found []*followed) {
 			o.close()
 			continue
 		}
-		n := rotationNumber(p)
-		if now != nil && os.SameFile(o.st, now.st) || t.met(o) ||
-			last != nil && (o.mtime.Before(last.mtime) || lastNumber >= 0 && n >= lastNumber) {
+		if now != nil && os.SameFile(o.st, now.st) || t.met(o) || last != nil && o.mtime.Before(last.under) {
 			o.close()
 			continue
 		}
@@ -200,6 +231,31 @@ func (t *tail) unseen(now *followed) (found []*followed) {
 	}
 	oldestFirst(found)
 	return found
+}
+
+// passOver takes note of the earlier parts that are there before anything was read and
+// are not to be read, to tell them from those that come later.
+func (t *tail) passOver(now *followed) {
+	var found []*followed
+	for _, p := range t.beside() {
+		if t.named(p) {
+			continue
+		}
+		o, err := openFollowed(p)
+		if err != nil {
+			continue
+		}
+		head := make([]byte, headSize)
+		n, _ := o.f.ReadAt(head, 0)
+		if !os.SameFile(o.st, now.st) && compressedHead(head[:n]) == "" && n > 0 {
+			o.learn(0, head[:n])
+			o.read, o.passed = o.size, true
+			found = append(found, o)
+		}
+		o.close()
+	}
+	oldestFirst(found)
+	t.files = append(t.files, found...)
 }
 
 // met says whether a file, or what it is a copy of, was met before.
@@ -254,6 +310,23 @@ func (t *tail) copyOf(g *followed) *followed {
 		o.close()
 	}
 	return found[0]
+}
+
+// moved opens what lies under the path itself if it is g on another device, as a volume
+// that was restored or mounted anew has it.
+func (t *tail) moved(g *followed) *followed {
+	if g.headLen < copyHead {
+		return nil
+	}
+	o, err := openFollowed(t.path)
+	if err != nil {
+		return nil
+	}
+	if !g.isCopied(o) || t.taken(o, g) {
+		o.close()
+		return nil
+	}
+	return o
 }
 
 func oldestFirst(files []*followed) {

@@ -31,7 +31,9 @@ type fileState struct {
 	Read    int64     `json:"read"`     // bytes of it that were handed out
 	Size    int64     `json:"size"`
 	Mtime   time.Time `json:"mtime"`
-	Lost    bool      `json:"lost,omitempty"`
+	Lost    bool      `json:"lost,omitempty"`   // it was cut to zero, and no copy was found
+	Passed  bool      `json:"passed,omitempty"` // an earlier part that the patterns do not name: not to be read
+	Gone    int64     `json:"gone,omitempty"`   // bytes that were called lost when it was given up; it may come back
 }
 
 type runState struct {
@@ -78,7 +80,7 @@ func (t *tail) state() tailState {
 		index[g] = len(s.Files)
 		s.Files = append(s.Files, fileState{
 			Path: g.path, Dev: g.dev, Inode: g.ino, Head: g.sum(), HeadLen: g.headLen,
-			Read: g.read, Size: g.size, Mtime: g.mtime, Lost: g.lost,
+			Read: g.read, Size: g.size, Mtime: g.mtime, Lost: g.lost, Passed: g.passed, Gone: g.gone,
 		})
 	}
 	for _, r := range t.runs {
@@ -148,7 +150,7 @@ func (s *tailState) check() error {
 		}
 	}
 	for i, f := range s.Files {
-		if f.HeadLen < 0 || f.HeadLen > headSize || f.Read < 0 {
+		if f.HeadLen < 0 || f.HeadLen > headSize || f.Read < 0 || f.Gone < 0 {
 			return fmt.Errorf("file %d", i)
 		}
 	}
@@ -163,7 +165,7 @@ func (t *tail) restore(s tailState) {
 		t.files = append(t.files, &followed{
 			path: fs.Path, dev: fs.Dev, ino: fs.Inode, headSum: fs.Head, headLen: fs.HeadLen,
 			read: fs.Read, size: fs.Size, mtime: fs.Mtime, lost: fs.Lost,
-			quiet: time.Now(),
+			under: fs.Mtime, passed: fs.Passed, gone: fs.Gone, quiet: time.Now(),
 		})
 	}
 	for _, r := range s.Runs {
@@ -175,31 +177,66 @@ func (t *tail) restore(s tailState) {
 	for _, q := range s.Queue {
 		t.queue = append(t.queue, t.files[q])
 	}
+	t.recover()
+}
+
+// recover finds the files of a restored state, wherever they lie now. Those that are
+// needed and not found are awaited: the folder may come later than the program.
+func (t *tail) recover() {
 	t.find(func(g *followed) bool { return g.headLen > 0 })
 	t.forgetHeadless()
 	t.find(func(g *followed) bool { return g.headLen == 0 && g.read == 0 })
+	t.awaited = 0
+	for _, g := range t.files {
+		if g.f == nil && !g.lost && g.gone == 0 && t.needed(g) {
+			t.awaited++
+		}
+	}
 	if cur := t.current(); cur != nil {
 		t.seen = cur
-		if cur.f == nil && !cur.lost {
-			t.log.Warn("the file that was being read is neither here nor beside its path under another name; reading begins at the start of the file that is here now", "file", cur.path)
-			cur.lost, cur.read = true, max(cur.read, cur.size)
-			if r := &t.runs[len(t.runs)-1]; r.stop() <= t.given.Offset {
-				cur.read++ // how much is lost is not known, that something is must be said
-			}
+	}
+	if n := len(t.queue); n > 0 {
+		t.seen = t.queue[n-1]
+	}
+}
+
+// giveUp calls lost what was not read of the files that are awaited, when something
+// else lies where they were to come. They stay known by identity. It says whether
+// there were any.
+func (t *tail) giveUp() bool {
+	if t.awaited == 0 {
+		return false
+	}
+	if t.recover(); t.awaited == 0 { // they came together with what is here now
+		return true
+	}
+	t.awaited = 0
+	cur := t.current()
+	if cur != nil && cur.f == nil && !cur.lost && cur.gone == 0 {
+		r := &t.runs[len(t.runs)-1]
+		cur.gone = max(cur.size-cur.read, 0)
+		if r.stop() <= t.given.Offset {
+			cur.gone++ // how much is lost is not known, that something is must be said
 		}
+		t.log.Warn("the file that was being read is neither here nor beside its path under another name; reading begins at the start of the file that is here now", "file", cur.path)
 	}
 	var queue []*followed
 	for _, g := range t.queue {
-		t.seen = g
 		if g.f == nil {
 			t.log.Warn("a file that was to be read is not to be found any more", "file", g.path)
-			t.lose(max(g.size-g.read, 1))
-			g.lost = true
+			g.gone = max(g.size-g.read, 1)
+			t.lose(g.gone)
 			continue
 		}
 		queue = append(queue, g)
 	}
 	t.queue = queue
+	return true
+}
+
+// absent is what to say while what was read lies nowhere.
+func (t *tail) absent() error {
+	return fmt.Errorf("read %s: no such file, and what was read of it before is not beside it under another name; reading goes on where it stopped when the file is back", t.path)
 }
 
 // forgetHeadless forgets files of which nothing was read, to find them again as
@@ -263,7 +300,7 @@ func (t *tail) find(wanted func(*followed) bool) {
 		}
 		dev, ino := inode(st)
 		for _, g := range want[key{dev, ino}] {
-			if g.f != nil || g.lost || !wanted(g) {
+			if g.f != nil || g.lost || g.gone > 0 || !wanted(g) {
 				continue
 			}
 			o, err := openFollowed(p)
@@ -279,10 +316,14 @@ func (t *tail) find(wanted func(*followed) bool) {
 		}
 	}
 	for _, g := range t.files {
-		if g.f != nil || g.lost || !wanted(g) || !t.needed(g) {
+		if g.f != nil || g.lost || g.gone > 0 || !wanted(g) || !t.needed(g) {
 			continue
 		}
-		if o := t.copyOf(g); o != nil {
+		o := t.copyOf(g)
+		if o == nil {
+			o = t.moved(g)
+		}
+		if o != nil {
 			g.become(o)
 		}
 	}

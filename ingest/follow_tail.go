@@ -16,6 +16,7 @@ type tail struct {
 	path      string
 	name      string // of the partition
 	patterns  []string
+	literal   bool // named itself, not found by a glob
 	declares  string
 	positions Positions
 	log       *slog.Logger
@@ -24,20 +25,23 @@ type tail struct {
 	saver     *saver
 	pool      sync.Pool // *lineBatch
 
-	mu     sync.Mutex
-	loaded bool
-	err    error             // why the path cannot be read at the moment
-	seen   *followed         // the file that the path led to when last looked at
-	files  []*followed       // all that are known, oldest first
-	queue  []*followed       // to be read when the current one is at its end
-	runs   []stretch         // from the one that holds the released position on
-	here   int               // the run that holds offset
-	offset int64             // to be read next
-	gone   time.Time         // since when nothing lies under the path
-	gap    int64             // lost since the last batch
-	given  Position          // the last that was released
-	saved  Position          // what of that is kept
-	warned map[string]string // compressed and unreadable paths that were told of
+	mu      sync.Mutex
+	loaded  bool
+	err     error             // why the path cannot be read at the moment
+	seen    *followed         // the file that the path led to when last looked at
+	files   []*followed       // all that are known, oldest first
+	queue   []*followed       // to be read when the current one is at its end
+	awaited int               // files of the saved state that are needed and not here yet
+	runs    []stretch         // from the one that holds the released position on
+	here    int               // the run that holds offset
+	offset  int64             // to be read next
+	gone    time.Time         // since when nothing lies under the path
+	missed  bool              // that was said
+	looked  time.Time         // when awaited files were last looked for
+	gap     int64             // lost since the last batch
+	given   Position          // the last that was released
+	saved   Position          // what of that is kept
+	warned  map[string]string // compressed and unreadable paths that were told of
 }
 
 // stretch is a part of a file in the stream.
@@ -55,7 +59,7 @@ func (r *stretch) stop() int64 {
 	if r.end != growing {
 		return r.end
 	}
-	return r.base + r.file.read - r.from
+	return r.base + r.file.read - r.from + r.file.gone
 }
 
 func newTail(path string, patterns []string, positions Positions, log *slog.Logger, tuning tuning) *tail {
@@ -84,10 +88,14 @@ func (t *tail) left() Position {
 	return t.given
 }
 
-// present says whether the path led to a file yet, or did in an earlier run.
+// present says whether the path led to a file yet, or did in an earlier run, and that
+// what is to be read on from there is here.
 func (t *tail) present() (bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.awaited > 0 {
+		return false, t.err
+	}
 	return len(t.files) > 0 || t.given != Position{}, t.err
 }
 
@@ -251,7 +259,7 @@ func (t *tail) atEnd() (*Batch, error) {
 func (t *tail) lose(n int64) {
 	if n > 0 {
 		t.gap += n
-		t.log.Warn("bytes of the log are gone before they could be read", "bytes", n, "offset", t.offset)
+		t.log.Warn("bytes of the log that are to be read, or read once more, are gone", "bytes", n, "offset", t.offset)
 	}
 }
 
@@ -261,7 +269,7 @@ func (t *tail) advance() {
 	t.queue = t.queue[1:]
 	if n := len(t.runs); n > 0 {
 		r := &t.runs[n-1]
-		r.end = t.offset
+		r.end = t.offset - r.file.gone
 		r.file.quiet = time.Now()
 		if r.end == r.base { // nothing was read from it
 			t.runs = t.runs[:n-1]

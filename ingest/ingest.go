@@ -42,11 +42,15 @@
 // offsets go on through them and never go back. A file is known by device, inode
 // and first bytes, so each line is handed out once, whether the file is renamed,
 // copied and cut to zero, switched by a link, or deleted, and after a restart from
-// the released position on, wherever the file lies by then. Lines that were
-// written to a file and cannot be found any more are a gap, of 1 byte where their
-// number is not known; what is written between a copy and the cut to zero is lost
-// without a trace, as it is to everyone. A line longer than 64 MiB is passed over
-// and a gap. Compressed files are not followed.
+// the released position on, wherever the file lies by then. A file that is away is
+// waited for, and goes on where it was left when it comes back as it was, or as a copy
+// that begins alike and is no shorter. Parts that were rotated away while nobody looked
+// are read by age, the oldest first, whatever their suffixes are; those that were there
+// before the path was first read only if the patterns name them. Lines that were
+// written to a file and cannot be found any more once something else lies in its place
+// are a gap, of 1 byte where their number is not known; what is written between a copy
+// and the cut to zero is lost without a trace, as it is to everyone. A line longer than
+// 64 MiB is passed over and a gap. Compressed files are not followed.
 //
 // Push takes lines by HTTP into a Spool, which is its partition. What was answered
 // with a 2xx is on the disk, and is handed out after a crash; a damaged frame costs

@@ -22,7 +22,7 @@ type PartitionState struct {
 	// Hidden are records that no reader may count: those of transactions that
 	// were aborted, and the marks that end transactions.
 	Hidden int64
-	// Gap is how many records were gone before they were read.
+	// Gap is how many offsets were gone before they were read.
 	Gap int64
 
 	// Restarts is how often the session was begun anew after an error, Stalls how
@@ -36,7 +36,8 @@ type PartitionState struct {
 
 	// Progress is when records were last taken over, zero if never.
 	Progress time.Time
-	// Err is what keeps the partition from being read now, nil when nothing does.
+	// Err is what keeps the partition from being read now, also that a file is gone of
+	// which all was read; nil when nothing does.
 	Err error
 	// Full is why what is sent finds no room, though all that was taken is read; nil
 	// while it finds some.

@@ -139,7 +139,7 @@ func readAndLost(p *pipeline.Picture, sources []*source) (read, lost uint64) {
 		if sources[i].kind != kindExchange {
 			read += c.Lines - min(bad, c.Lines)
 		}
-		lost += bad + c.Gap
+		lost += bad + sources[i].lost(c.Gap)
 	}
 	return read, lost
 }

@@ -244,7 +244,7 @@ func (s *source) show(p *pipeline.Picture, number int) api.Source {
 	c := &p.Sources[number]
 	out := api.Source{
 		Name: s.name, Kind: s.kind, State: "reading",
-		Ignored: sumOf(c.Ignored) + c.Empty, Quarantined: c.Quarantined, GapRecords: c.Gap,
+		Ignored: sumOf(c.Ignored) + c.Empty, Quarantined: c.Quarantined, GapRecords: c.Gap, GapInBytes: s.inBytes(),
 	}
 	stats := &p.Stats[number]
 	out.Duplicates, out.Undecidable, out.Late, out.Together = stats.Duplicates, stats.Undecidable, stats.Late, p.Together[number]

@@ -27,6 +27,7 @@ type source struct {
 	dead     *ingest.DeadLetter // nil: none
 	failed   error              // nil: it runs
 	restarts uint64
+	gone     gone
 
 	number int // its place in the configuration; see handing
 	stop   context.CancelFunc
