@@ -23,16 +23,8 @@ var ErrCounts = errors.New("aggregate: not counts as this version encodes them")
 func (c *Counts) Append(dst []byte) []byte {
 	c.tally.empty(&c.n)
 	dst = append(dst, encoding, byte(numCounters), byte(numDistinct))
-	var some uint64
-	for i, n := range c.n {
-		some |= bit(n != 0) << i
-	}
-	dst = binary.LittleEndian.AppendUint64(dst, some)
-	for _, n := range c.n {
-		if n != 0 {
-			dst = binary.AppendUvarint(dst, n)
-		}
-	}
+	dst = binary.LittleEndian.AppendUint64(dst, notZero(&c.n))
+	dst = appendNotZero(dst, &c.n)
 	for _, v := range [...]int64{c.Dead, c.Busy, c.Repeat} {
 		dst = binary.AppendVarint(dst, v)
 	}
@@ -42,12 +34,34 @@ func (c *Counts) Append(dst []byte) []byte {
 	for _, list := range c.carried {
 		list = slices.Clone(list)
 		slices.SortFunc(list, func(a, b Carry) int { return int(a.Rows - b.Rows) })
-		dst = binary.AppendUvarint(dst, uint64(len(list)))
-		for _, x := range list {
-			dst = binary.AppendVarint(dst, x.Rows)
-			dst = binary.AppendUvarint(dst, x.N)
-			dst = binary.AppendUvarint(dst, x.Claimed)
+		dst = appendCarries(dst, list)
+	}
+	return dst
+}
+
+// notZero has a bit for each counter that is not 0.
+func notZero(n *[numCounters]uint64) (some uint64) {
+	for i, n := range n {
+		some |= bit(n != 0) << i
+	}
+	return some
+}
+
+func appendNotZero(dst []byte, n *[numCounters]uint64) []byte {
+	for _, n := range n {
+		if n != 0 {
+			dst = binary.AppendUvarint(dst, n)
 		}
+	}
+	return dst
+}
+
+func appendCarries(dst []byte, list []Carry) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(list)))
+	for _, x := range list {
+		dst = binary.AppendVarint(dst, x.Rows)
+		dst = binary.AppendUvarint(dst, x.N)
+		dst = binary.AppendUvarint(dst, x.Claimed)
 	}
 	return dst
 }
@@ -75,9 +89,7 @@ func DecodeCounts(b []byte) (*Counts, error) {
 		d.histogram(h)
 	}
 	for i := range c.carried {
-		for n := d.uint(); n > 0 && !d.bad; n-- {
-			c.carried[i] = append(c.carried[i], Carry{d.int(), d.uint(), d.uint()})
-		}
+		c.carried[i] = d.carries()
 	}
 	if d.bad || len(d.b) != 0 {
 		return nil, ErrCounts
@@ -111,6 +123,13 @@ func (h *Histogram) append(dst []byte) []byte {
 type decoder struct {
 	b   []byte
 	bad bool
+}
+
+func (d *decoder) carries() (list []Carry) {
+	for n := d.uint(); n > 0 && !d.bad; n-- {
+		list = append(list, Carry{d.int(), d.uint(), d.uint()})
+	}
+	return list
 }
 
 func (d *decoder) byte() byte {

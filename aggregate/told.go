@@ -12,16 +12,8 @@ import (
 // AppendSums appends encoded sums.
 func (s *Sums) AppendSums(dst []byte) []byte {
 	s.tally.empty(&s.n)
-	var some uint64
-	for i, n := range s.n {
-		some |= bit(n != 0) << i
-	}
-	dst = binary.AppendUvarint(dst, some)
-	for _, n := range s.n {
-		if n != 0 {
-			dst = binary.AppendUvarint(dst, n)
-		}
-	}
+	dst = binary.AppendUvarint(dst, notZero(&s.n))
+	dst = appendNotZero(dst, &s.n)
 	for _, v := range [...]int64{s.dead, s.busy, s.repeat, s.unknown} {
 		dst = binary.AppendVarint(dst, v)
 	}
@@ -30,16 +22,7 @@ func (s *Sums) AppendSums(dst []byte) []byte {
 
 // AppendSums appends encoded sums of a closed tick.
 func (s *ClosedSums) AppendSums(dst []byte) []byte {
-	dst = s.Sums.AppendSums(dst)
-	for _, list := range [...][]Carry{s.again, s.ones} {
-		dst = binary.AppendUvarint(dst, uint64(len(list)))
-		for _, x := range list {
-			dst = binary.AppendVarint(dst, x.Rows)
-			dst = binary.AppendUvarint(dst, x.N)
-			dst = binary.AppendUvarint(dst, x.Claimed)
-		}
-	}
-	return dst
+	return appendCarries(appendCarries(s.Sums.AppendSums(dst), s.again), s.ones)
 }
 
 // AddTold adds sums that Sums.AppendSums wrote, and returns what follows. The error is
@@ -58,11 +41,7 @@ func (s *Sums) AddTold(b []byte) ([]byte, error) {
 func DecodeClosedSums(b []byte) (*ClosedSums, []byte, error) {
 	d, s := decoder{b: b}, new(ClosedSums)
 	d.sums(&s.Sums)
-	for _, list := range [...]*[]Carry{&s.again, &s.ones} {
-		for n := d.uint(); n > 0 && !d.bad; n-- {
-			*list = append(*list, Carry{d.int(), d.uint(), d.uint()})
-		}
-	}
+	s.again, s.ones = d.carries(), d.carries()
 	if d.bad {
 		return nil, nil, ErrCounts
 	}

@@ -24,7 +24,6 @@ type atRest struct {
 	Config string              `json:"cfg"` // Config.Reading of who left it
 	Parts  map[string]readUpTo `json:"parts"`
 
-	kept    bool // it is stored with the rows
 	unknown bool // what it says
 }
 
@@ -41,19 +40,11 @@ type readUpTo struct {
 // read: a day.
 const forgotten = 24 * 3600
 
-// noted says whether the scope keeps a note.
-func (s *scope) noted() bool { return s.before != nil && s.before.kept && !s.before.unknown }
+// noted says whether the scope keeps a note, and knows what it says.
+func (s *scope) noted() bool { return !s.alone() && !s.before.unknown }
 
-// knows says whether something is at rest of which the scope knows what it is.
-func (s *scope) knows() bool { return s.before != nil && s.before.Rules != 0 }
-
-// at is what was known of a partition when the scope began.
-func (s *scope) at(part string) (r readUpTo, noted bool) {
-	if s.knows() {
-		r, noted = s.before.Parts[part]
-	}
-	return r, noted
-}
+// alone says that the scope is that of one partition, of which its position says all.
+func (s *scope) alone() bool { return s.name != everything }
 
 // note is what is kept with a write that closes ticks up to closed, and up to where it
 // says so of which partition.
@@ -71,12 +62,9 @@ func (s *scope) note(closed int64) (text []byte, of map[*livePart]int64) {
 func (s *scope) atRest(closed int64) (x *atRest, of map[*livePart]int64) {
 	s.final = max(s.final, closed)
 	x = &atRest{Closed: s.final, Rules: max(s.rules, s.above), Config: s.live.cfg.Reading, Parts: map[string]readUpTo{}}
-	if s.before != nil {
-		x.kept, x.unknown = s.before.kept, s.before.unknown
-		for name, p := range s.before.Parts {
-			if p.Closed >= s.final-forgotten {
-				x.Parts[name] = p
-			}
+	for name, p := range s.before.Parts {
+		if p.Closed >= s.final-forgotten {
+			x.Parts[name] = p
 		}
 	}
 	of = map[*livePart]int64{}
@@ -111,17 +99,17 @@ func (p *livePart) through() int64 {
 // while it is away.
 const noteWithin = 5 * time.Second
 
-// recollect asks the store for a scope's note, which has no rules if there is none.
+// recollect asks the store for a scope's note, which has no rules and nothing closed if there is none.
 func (l *Live) recollect(ctx context.Context, scope string) (*atRest, error) {
 	ctx, cancel := context.WithTimeout(ctx, noteWithin)
 	defer cancel()
-	x := &atRest{kept: true}
+	x := &atRest{Closed: noTick}
 	text, err := l.cfg.Writer.Note(ctx, scope)
 	if err == nil && text != nil {
 		err = json.Unmarshal(text, x)
 	}
 	if err != nil {
-		return &atRest{kept: true, unknown: true}, fmt.Errorf("the store does not say up to where the partitions were counted: %w", err)
+		return &atRest{Closed: noTick, unknown: true}, fmt.Errorf("the store does not say up to where the partitions were counted: %w", err)
 	}
 	return x, nil
 }
@@ -133,7 +121,7 @@ var errAnew = errors.New("the store says now up to where the partitions were cou
 // that the scope has begun without, it begins anew.
 func (s *scope) informed(ctx context.Context) error {
 	s.mu.Lock()
-	unknown := s.before != nil && s.before.unknown
+	unknown := s.before.unknown
 	s.mu.Unlock()
 	if !unknown {
 		return nil
@@ -202,13 +190,13 @@ func (s *scope) missed(p *livePart) {
 		return
 	}
 	closed, with := s.closing, p.final
-	switch part, noted := s.at(p.Name); {
-	case noted && part.Closed >= p.final:
+	part, noted := s.before.Parts[p.Name]
+	if noted && part.Closed >= p.final {
 		with, p.counted = part.Closed, part.Next
 		p.history = history{union(p.old, part.Old), union(p.away, part.Away)}
 		p.heed(settled{part.Closed, part.Lateness}, s.live.cfg.Lateness)
-		closed = max(closed, s.before.Closed)
-	case s.knows() && (noted || with == noTick || s.past != nil): // else who stored it did not say
+	}
+	if noted || s.past != nil || with == noTick { // else who stored it did not say
 		closed = max(closed, s.before.Closed)
 	}
 	p.final, p.recorded, s.final = with, with, max(s.final, s.emitFrom)

@@ -48,22 +48,14 @@ func absences(t *testing.T, seed uint64) {
 	// A copy that comes late is an arrival, unless its request was long.
 	lines := slices.CompactFunc(storm(30+r.IntN(60)), func(a, b logged) bool { return a.text == b.text })
 	logs, end := deal(r, lines, 2+r.IntN(2))
-	whole := &fleet{t: t, logs: logs, committed: make([]ingest.Position, len(logs)), store: newRowStore()}
-	whole.cfg = liveConfig(t, whole.store)
-	whole.cfg.offsetBlock = []int64{1, 4, 16}[r.IntN(3)]
-	whole.start()
-	time.Sleep(3 * time.Second)
-	for i := range logs {
-		whole.feed(i, len(logs[i].lines))
-	}
-	time.Sleep(5 * time.Second)
-	whole.kill()
-	want := whole.store.totals(t, end)
+	cfg := liveConfig(t, nil)
+	cfg.offsetBlock = []int64{1, 4, 16}[r.IntN(3)]
+	want := undisturbed(t, logs, cfg).store.totals(t, end)
 
 	f := &fleet{t: t, logs: logs, committed: make([]ingest.Position, len(logs)), store: newRowStore(), absent: map[int]bool{}}
 	f.store.sampled = true // who came back depends on what was read
 	f.cfg = liveConfig(t, f.store)
-	f.cfg.Parallel, f.cfg.offsetBlock = 1+r.IntN(3), whole.cfg.offsetBlock
+	f.cfg.Parallel, f.cfg.offsetBlock = 1+r.IntN(3), cfg.offsetBlock
 	luck := rand.New(rand.NewPCG(seed, 48))
 	f.store.fail = func() (bool, bool) { return luck.IntN(6) == 0, luck.IntN(6) == 0 }
 	f.start()
@@ -123,17 +115,9 @@ func changedAway(t *testing.T, seed uint64, other time.Duration) {
 	lines := slices.CompactFunc(storm(30+r.IntN(60)), func(a, b logged) bool { return a.text == b.text })
 	logs, end := deal(r, lines, 2+r.IntN(2))
 	block := []int64{1, 4, 16}[r.IntN(3)]
-	quiet := &fleet{t: t, logs: logs, committed: make([]ingest.Position, len(logs)), store: newRowStore()}
-	quiet.cfg = variant(t, 1, 15*time.Second)
-	quiet.cfg.offsetBlock, quiet.cfg.Writer = block, quiet.store
-	quiet.start()
-	time.Sleep(3 * time.Second)
-	for i := range logs {
-		quiet.feed(i, len(logs[i].lines))
-	}
-	time.Sleep(5 * time.Second)
-	quiet.kill()
-	want := quiet.store.totals(t, end).Arrivals
+	cfg := variant(t, 1, 15*time.Second)
+	cfg.offsetBlock = block
+	want := undisturbed(t, logs, cfg).store.totals(t, end).Arrivals
 
 	luck := rand.New(rand.NewPCG(seed, 68))
 	sh := &shelf{t: t, rows: store.NewMemory(), by: map[uint32]string{}, fail: func() (bool, bool) { return luck.IntN(6) == 0, luck.IntN(6) == 0 }}

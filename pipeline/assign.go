@@ -32,21 +32,19 @@ func (s *scope) assign(p ingest.Partition, at ingest.Position, was left, known b
 		}
 		return part, part.next, true
 	}
-	part = &livePart{Partition: p, assigned: true, next: at.Offset, mark: was.Mark, trail: newTrail(), left: at, base: markAt{at.Offset, was.Mark, was.table}, table: was.table, todo: was.Raised, done: was.Done, history: history{was.Old, was.Away}, final: noTick, recorded: noTick}
-	part.unsettled = true
-	config, rules := was.Config, was.Rules
-	if s.knows() {
-		s.advanceTo(s.before.Closed) // these rows stand, whoever comes again or does not
-		if s.before.Rules >= rules { // it was away when others went on
-			config, rules = s.before.Config, s.before.Rules
-		}
-	}
-	if known && !was.Cold {
+	part = &livePart{Partition: p, assigned: true, unsettled: true, next: at.Offset, mark: was.Mark, trail: newTrail(), left: at, base: markAt{at.Offset, was.Mark, was.table}, table: was.table, todo: was.Raised, done: was.Done, history: history{was.Old, was.Away}, final: noTick, recorded: noTick}
+	counted := known && !was.Cold
+	if counted {
 		part.final, part.recorded = was.EmitFrom, was.EmitFrom
 		part.counted = math.MaxInt64 // which is not known, but that they are
 		part.heed(settled{was.EmitFrom, was.Lateness}, s.live.cfg.Lateness)
 	}
-	if config != s.live.cfg.Reading && (known && !was.Cold || s.knows()) {
+	s.advanceTo(s.before.Closed) // these rows stand, whoever comes again or does not
+	config, rules, changes := was.Config, was.Rules, counted
+	if s.before.Rules != 0 && s.before.Rules >= rules { // it was away when others went on
+		config, rules, changes = s.before.Config, s.before.Rules, true
+	}
+	if changes && config != s.live.cfg.Reading {
 		s.renew(s.rules)
 	}
 	s.recall(part, &was)
@@ -55,7 +53,7 @@ func (s *scope) assign(p ingest.Partition, at ingest.Position, was left, known b
 	} else if rules >= s.rules {
 		s.renew(rules)
 	}
-	if known && !was.Cold {
+	if counted {
 		s.warm = max(s.warm, was.Warm)
 		s.advanceTo(was.EmitFrom)
 	} else {

@@ -114,14 +114,12 @@ func (s *scope) begun(ctx context.Context) (bool, error) {
 	}
 	rules, from, kept := s.rules, s.stored, s.kept()
 	ok := !s.anew || s.since == rules
-	var note []byte // says of partitions that are not here by which rules the others are read
-	if !ok && kept {
-		note, _ = s.note(from)
-	}
-	s.mu.Unlock()
 	if ok || !kept {
+		s.mu.Unlock()
 		return ok, nil
 	}
+	note, _ := s.note(from) // says of partitions that are not here by which rules the others are read
+	s.mu.Unlock()
 	if err := s.live.cfg.Writer.Write(ctx, &Written{Scope: s.name, Rules: rules, Closed: from, Note: note}); err != nil {
 		return false, err
 	}
@@ -349,7 +347,7 @@ func (s *scope) inherit(was *pastScope) {
 	defer s.mu.Unlock()
 	s.renew(was.rules)
 	s.emitFrom, s.stored, s.warm = was.stored, was.stored, was.warm
-	if was.atRest != nil && !was.atRest.unknown { // newer than what the store has said
+	if was.atRest != nil { // newer than what the store has said
 		s.before = was.atRest
 	}
 	s.past, s.expected = was, map[string]bool{}

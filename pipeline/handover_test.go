@@ -175,19 +175,11 @@ func handedOver(t *testing.T, seed uint64, other time.Duration) {
 	}
 	f := &fleet{t: t, logs: logs, committed: make([]ingest.Position, len(logs)), cfg: variants[0]}
 
-	// What is to come of it: a run that nobody disturbs.
-	quiet := &fleet{t: t, logs: logs, committed: make([]ingest.Position, len(logs)), store: newRowStore()}
-	quiet.cfg = variant(t, 1, 15*time.Second)
-	quiet.cfg.offsetBlock, quiet.cfg.Writer = block, quiet.store
-	quiet.start()
-	time.Sleep(3 * time.Second)
-	for i := range logs {
-		quiet.feed(i, len(logs[i].lines))
-	}
-	time.Sleep(5 * time.Second)
+	cfg := variant(t, 1, 15*time.Second)
+	cfg.offsetBlock = block
+	quiet := undisturbed(t, logs, cfg)
 	want := quiet.store.totals(t, end).Arrivals
-	lines64 := quiet.live.Picture().Sources[0].Lines
-	quiet.kill()
+	read := quiet.live.Picture().Sources[0].Lines
 
 	luck := rand.New(rand.NewPCG(seed, 58))
 	sh.fail = func() (bool, bool) { return luck.IntN(6) == 0, luck.IntN(6) == 0 }
@@ -269,8 +261,8 @@ func handedOver(t *testing.T, seed uint64, other time.Duration) {
 	if crashed || t.Failed() {
 		return
 	}
-	if p.Sources[0].Lines != lines64 {
-		t.Errorf("schedule %d: %d lines were counted, want %d", seed, p.Sources[0].Lines, lines64)
+	if p.Sources[0].Lines != read {
+		t.Errorf("schedule %d: %d lines were counted, want %d", seed, p.Sources[0].Lines, read)
 	}
 	if got := p.Dependencies[0].Closed.Arrivals; other == 15*time.Second && got != want {
 		t.Errorf("schedule %d: the counters have %d arrivals, want %d", seed, got, want)

@@ -249,7 +249,9 @@ func (l *Live) Assigned(ctx context.Context, p ingest.Partition, at ingest.Posit
 		s.stop()
 	}
 	s := newScope(l, name, shards, exchanged)
-	s.before = before
+	if before != nil {
+		s.before = before
+	}
 	s.inherit(l.past.scopes[name])
 	delete(l.past.scopes, name) // a later one goes by positions
 	l.scopes[name] = s

@@ -180,6 +180,21 @@ func (f *fleet) start() {
 	f.assign()
 }
 
+// undisturbed is a fleet that has read all there is, in one go: what is to come of it,
+// whatever happens to others.
+func undisturbed(t *testing.T, logs []partLog, cfg LiveConfig) *fleet {
+	f := &fleet{t: t, logs: logs, committed: make([]ingest.Position, len(logs)), store: newRowStore(), cfg: cfg}
+	f.cfg.Writer = f.store
+	f.start()
+	time.Sleep(settle + time.Second)
+	for i := range logs {
+		f.feed(i, len(logs[i].lines))
+	}
+	time.Sleep(5 * time.Second)
+	f.kill()
+	return f
+}
+
 func (f *fleet) assign() {
 	f.sessions, f.next = make([]ingest.Session, len(f.logs)), make([]int64, len(f.logs))
 	for i := range f.logs {
@@ -368,22 +383,12 @@ func disturbed(t *testing.T, seed uint64, how mood) {
 			logs[i].lines = partLines(r, logs[i].lines)
 		}
 	}
-	start := make([]ingest.Position, len(logs))
-
-	quiet := &fleet{t: t, logs: logs, committed: slices.Clone(start), store: newRowStore()}
-	quiet.cfg = liveConfig(t, quiet.store)
-	quiet.cfg.offsetBlock = []int64{1, 4, 16}[r.IntN(3)]
-	quiet.cfg.StoreFrom = 1 + uint32(seed%2)
-	quiet.start()
-	time.Sleep(3 * time.Second)
-	for i := range logs {
-		quiet.feed(i, len(logs[i].lines))
-	}
-	time.Sleep(5 * time.Second)
-	quiet.kill()
+	cfg := liveConfig(t, nil)
+	cfg.offsetBlock, cfg.StoreFrom = []int64{1, 4, 16}[r.IntN(3)], 1+uint32(seed%2)
+	quiet := undisturbed(t, logs, cfg)
 	want := quiet.store.contents(end)
 
-	f := &fleet{t: t, logs: logs, committed: slices.Clone(start), store: newRowStore()}
+	f := &fleet{t: t, logs: logs, committed: make([]ingest.Position, len(logs)), store: newRowStore()}
 	f.cfg = liveConfig(t, f.store)
 	f.cfg.Parallel, f.cfg.offsetBlock, f.cfg.StoreFrom = 1+r.IntN(3), quiet.cfg.offsetBlock, quiet.cfg.StoreFrom
 	luck := rand.New(rand.NewPCG(seed, 42))
@@ -442,13 +447,13 @@ func disturbed(t *testing.T, seed uint64, how mood) {
 		t.Errorf("schedule %d: questions at rest are only\n%s", seed, wanted)
 	}
 
-	cfg := testConfig(t)
-	cfg.Horizon, cfg.Lateness, cfg.MaxFuture = quiet.cfg.Horizon, quiet.cfg.Lateness, quiet.cfg.MaxFuture
+	replay := testConfig(t)
+	replay.Horizon, replay.Lateness, replay.MaxFuture = quiet.cfg.Horizon, quiet.cfg.Lateness, quiet.cfg.MaxFuture
 	var texts []string
 	for _, l := range logs {
 		texts = append(texts, strings.Join(l.lines[:len(l.lines)-1], "\n")+"\n")
 	}
-	report := audit(t, cfg, texts...).Report
+	report := audit(t, replay, texts...).Report
 	late := uint64(0)
 	for _, row := range quiet.store.rows {
 		if c, err := aggregate.DecodeCounts(row.counts); err == nil && row.late != 0 && !row.byPeer {

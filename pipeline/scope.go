@@ -40,7 +40,7 @@ type scope struct {
 	closed   int64     // the least of them
 	closing  int64     // and the one before which they are told to close all
 	final    int64     // ticks before are closed at rest
-	before   *atRest   // the note when the scope began; nil: it has none
+	before   *atRest   // what was at rest when the scope began
 	emitFrom int64     // rows of ticks before were stored by an earlier run
 	stored   int64     // rows of ticks before are stored
 	cold     bool      // some partition was never read before; until its first tick
@@ -99,7 +99,7 @@ const settle = 2 * time.Second
 func newScope(l *Live, name string, shards int, exchanged bool) *scope {
 	s := &scope{
 		live: l, name: name, width: shards, block: l.shared.offsetBlock, log: l.cfg.Log.With("scope", name), parts: map[string]*livePart{},
-		closed: noTick, closing: noTick, final: noTick, emitFrom: noTick, stored: noTick, warm: noTick, quiet: noTick,
+		closed: noTick, closing: noTick, final: noTick, emitFrom: noTick, stored: noTick, warm: noTick, quiet: noTick, before: &atRest{Closed: noTick},
 		filed: map[int64]uint64{}, rows: map[int64]map[rowKey]*aggregate.Counts{}, late: map[lateKey]*lateRows{},
 		windows: newWindows(l.keepSeconds(), int64(l.cfg.Lateness/time.Second)), recent: newClosedTicks(), open: newOpenTicks(), totals: map[uint16]*aggregate.Sums{}, over: map[uint16]*aggregate.Histogram{},
 		writing: make(chan struct{}, 1), episodes: newEpisodes(),

@@ -220,12 +220,12 @@ func (s *scope) released(p *livePart) ingest.Position {
 		return p.left
 	}
 	emitFrom := s.stored
-	if s.before != nil && s.before.kept {
+	if !s.alone() {
 		emitFrom = min(emitFrom, p.recorded)
 	}
 	if emitFrom == noTick { // nothing but that the partition is idle, without which nothing might ever be
 		if raised := p.decisions(); len(raised) > 0 {
-			l := left{EmitFrom: noTick, Mark: p.base.Mark, Rules: s.rules, Raised: raised, Cold: true, Alone: s.name != everything, Config: s.live.cfg.Reading}
+			l := left{EmitFrom: noTick, Mark: p.base.Mark, Rules: s.rules, Raised: raised, Cold: true, Alone: s.alone(), Config: s.live.cfg.Reading}
 			p.left = ingest.Position{Offset: p.base.Offset, Metadata: l.String()}
 		}
 		return p.left
@@ -251,7 +251,7 @@ func (s *scope) released(p *livePart) ingest.Position {
 	p.raised = slices.DeleteFunc(p.raised, func(m markAt) bool { return m.Offset < at.Offset })
 	l := left{
 		EmitFrom: emitFrom, Mark: at.Mark, Rules: s.rules, Raised: p.decisions(), Warm: s.warm, Done: done,
-		Alone: s.name != everything, Config: s.live.cfg.Reading, Lateness: int64(s.live.cfg.Lateness), Old: p.old, Away: p.away[max(0, len(p.away)-keptAbsences):], table: at.table,
+		Alone: s.alone(), Config: s.live.cfg.Reading, Lateness: int64(s.live.cfg.Lateness), Old: p.old, Away: p.away[max(0, len(p.away)-keptAbsences):], table: at.table,
 	}
 	p.left = ingest.Position{Offset: at.Offset, Metadata: l.String()}
 	return p.left
