@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -123,10 +124,10 @@ func changedAway(t *testing.T, seed uint64, other time.Duration) {
 	sh := &shelf{t: t, rows: store.NewMemory(), by: map[uint32]string{}, fail: func() (bool, bool) { return luck.IntN(6) == 0, luck.IntN(6) == 0 }}
 	variants := [2]LiveConfig{variant(t, 1, 15*time.Second), variant(t, 2, other)}
 	keyed := r.IntN(4) == 0 && other == 15*time.Second // each partition is a scope
-	asked, mutes := 0, rand.New(rand.NewPCG(seed, 69))
+	mutes := rand.New(rand.NewPCG(seed, 69))
 	for i := range variants {
 		variants[i].offsetBlock, variants[i].Parallel, variants[i].Keyed = block, 1+r.IntN(3), []bool{keyed}
-		variants[i].Writer = mute{writer{sh, variants[i].Reading}, &asked, func() bool { return mutes.IntN(6) == 0 }}
+		variants[i].Writer = mute{writer{sh, variants[i].Reading}, new(atomic.Int32), func() bool { return mutes.IntN(6) == 0 }}
 	}
 	f := &fleet{t: t, logs: logs, committed: make([]ingest.Position, len(logs)), cfg: variants[0], absent: map[int]bool{}}
 	if r.IntN(3) == 0 { // one comes for the first time later
@@ -198,12 +199,12 @@ func changedAway(t *testing.T, seed uint64, other time.Duration) {
 // mute is a store that does not say what it knows while that lasts.
 type mute struct {
 	Writer
-	asked *int
+	asked *atomic.Int32
 	lasts func() bool
 }
 
 func (m mute) Note(ctx context.Context, scope string) ([]byte, error) {
-	*m.asked++
+	m.asked.Add(1)
 	if m.lasts() {
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -219,12 +220,14 @@ func TestAStoreThatDoesNotSayWhatItKnows(t *testing.T) {
 		logs, end := deal(rand.New(rand.NewPCG(1, 47)), storm(30), 3)
 		f := &fleet{t: t, logs: logs, committed: make([]ingest.Position, len(logs)), store: newRowStore()}
 		f.cfg = liveConfig(t, f.store)
-		asked, deaf := 0, true
-		f.cfg.Writer = mute{f.store, &asked, func() bool { return deaf }}
+		var asked atomic.Int32
+		var deaf atomic.Bool
+		deaf.Store(true)
+		f.cfg.Writer = mute{f.store, &asked, deaf.Load}
 		begun := time.Now()
 		f.start()
-		if took := time.Since(begun); took != noteWithin || asked != 1 {
-			t.Errorf("three partitions were assigned in %v, the store being asked %d times", took, asked)
+		if took := time.Since(begun); took != noteWithin || asked.Load() != 1 {
+			t.Errorf("three partitions were assigned in %v, the store being asked %d times", took, asked.Load())
 		}
 		time.Sleep(3 * time.Second)
 		for i := range logs {
@@ -241,7 +244,7 @@ func TestAStoreThatDoesNotSayWhatItKnows(t *testing.T) {
 		if n := f.store.totals(t, end).Arrivals; n != 0 || p.Sources[0].Lines == 0 || p.StoreErr == nil {
 			t.Errorf("%d arrivals are stored, %d lines counted, error %v", n, p.Sources[0].Lines, p.StoreErr)
 		}
-		deaf = false
+		deaf.Store(false)
 		time.Sleep(20 * time.Second)
 		f.kill()
 		if n := f.store.totals(t, end).Arrivals; n == 0 {
