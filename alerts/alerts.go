@@ -8,8 +8,9 @@
 // Promises:
 //   - What is a lower bound, or old, fires where it is high enough, and never resolves:
 //     while a source lags or has failed, while some of its partitions are counted by
-//     nobody, while questions from before the start are not known, while keys or departures are too few to be believed, an alert that fires
-//     stays. AuditorBlind fires beside it and never in its place.
+//     nobody, while questions from before the start are not known, while keys or
+//     departures are too few to be believed, an alert that fires stays. AuditorBlind
+//     fires beside it and never in its place.
 //   - Nothing is resolved that this evaluator does not know to have fired, and nothing
 //     by a share: an instance that sees a part of a dependency's questions, and not the
 //     sum of all, ends its own word and leaves the rest to those that see the others.
@@ -71,25 +72,28 @@ const runbooks = "https://github.com/targetside/auditor/blob/main/docs/operation
 
 // Alert is one alert of one set of labels.
 type Alert struct {
-	Name string
+	Name string `json:"name"`
 	// Labels name it, severity among them; what is empty is left out. Nobody changes
 	// them.
-	Labels map[string]string
-	State  State
+	Labels map[string]string `json:"labels"`
+	State  State             `json:"state"`
 	// Inhibited says that a worse alert of the same labels says enough: nobody is
 	// told of this one while that fires.
-	Inhibited bool
+	Inhibited bool `json:"inhibited,omitempty"`
 	// Told says that sinks were told that it fires.
-	Told bool
+	Told bool `json:"told,omitempty"`
 	// Value is what the condition compares; +Inf where nothing is allowed, and no number
 	// where that is not known.
-	Value float64
+	Value float64 `json:"-"` // see written
 	// Summary and Description are for people, and change while it fires.
-	Summary, Description string
+	Summary     string `json:"summary"`
+	Description string `json:"description"`
 	// Since is when the condition began to hold, and Fired when the alert did, in log
 	// time, but never later than the wall clock said then; Ended is when it was resolved,
 	// by the wall clock.
-	Since, Fired, Ended time.Time
+	Since time.Time `json:"since"`
+	Fired time.Time `json:"fired,omitzero"`
+	Ended time.Time `json:"ended,omitzero"`
 }
 
 // Runbook is the page that says what to do.

@@ -268,8 +268,8 @@ func (l *look) blind() {
 		add("times", v, share, "Too few records have a duration, which is what the budget of concurrency is spent in: what is spent of it is not known, or a lower bound.")
 	}
 	v, share = no, 0
-	if all := d.Read + d.Lost; all >= fewestArrivals {
-		if share = float64(d.Lost) / float64(all); share > mostUnread {
+	if all := l.Read + l.Lost; all >= fewestArrivals {
+		if share = float64(l.Lost) / float64(all); share > mostUnread {
 			v = yes
 		}
 	}

@@ -54,7 +54,7 @@ func TestNoFalseAlarm(t *testing.T) {
 		"few of those asked to wait": func(b *bench) {
 			b.dep().Closed = &Closed{Totals: aggregate.Totals{RetryAsked: 20, RetryEarly: 20}}
 		},
-		"a lost record of many": func(b *bench) { b.dep().Lost = 9 },
+		"a lost record of many": func(b *bench) { b.in.Lost = 9 },
 		"a blip": func(b *bench) {
 			b.consume(0.3)
 			b.dep().Budgets[0].ExhaustsIn = 20
@@ -103,7 +103,7 @@ func TestConditions(t *testing.T) {
 		"keys are minted anew": {func(b *bench) { b.dep().Minute.Verified = 3000 },
 			[]string{"+31 CoverageTooLow firing", "+31 AuditorBlind firing"}},
 		"departures cannot be seen": {func(b *bench) { b.dep().Minute.Visible = 100 }, []string{"+31 AuditorBlind firing"}},
-		"records cannot be read":    {func(b *bench) { b.dep().Lost = 100 }, []string{"+31 AuditorBlind firing"}},
+		"records cannot be read":    {func(b *bench) { b.in.Lost = 100 }, []string{"+31 AuditorBlind firing"}},
 		"times are not known": {func(b *bench) {
 			b.dep().Budgets[0] = Budget{Model: "concurrency", Window: 10 * time.Second, Timed: true, Reading: budget.Reading{State: budget.Untimed}}
 			b.dep().Minute.Untimed = 6000
@@ -157,7 +157,7 @@ func TestTimesThatAreNotKnownResolveNothing(t *testing.T) {
 // What is unread is told by the share that is.
 func TestUnreadSaysTheShareUnread(t *testing.T) {
 	b := newBench(t)
-	b.dep().Lost = 250 // of 1250
+	b.in.Lost = 250 // of 1250
 	b.pass(40)
 	all := b.e.Alerts()
 	if len(all) != 1 || all[0].Value != 0.2 || !strings.Contains(all[0].Summary, "(unread: 0.2)") {

@@ -26,13 +26,13 @@ type bench struct {
 func newBench(t *testing.T) *bench {
 	b := &bench{t: t, e: NewEvaluator()}
 	b.in.Rules = Rules{Low: 0.5, CoverageFloor: 0.85, CoverageExpected: 0.95, VisibilityFloor: 0.5, MinArrivals: 20}
-	b.in.Dependencies = []Figures{quiet()}
+	b.in.Dependencies, b.in.Read = []Figures{quiet()}, 1000
 	return b
 }
 
 // quiet is a dependency of which all is well.
 func quiet() Figures {
-	f := Figures{Dependency: "seats", Known: 5 * time.Minute, Read: 1000}
+	f := Figures{Dependency: "seats", Known: 5 * time.Minute}
 	f.Ten = aggregate.Totals{Arrivals: 1000, Verified: 1000, Visible: 1000, Answers: 1000}
 	f.Minute = aggregate.Totals{Arrivals: 6000, Verified: 6000, Visible: 6000, Answers: 6000}
 	f.Budgets = []Budget{{Model: "ratio", Window: 10 * time.Second, Repeats: true, Some: true, Reading: budget.Reading{Allowance: 200, State: budget.OK}}}

@@ -36,6 +36,9 @@ type Input struct {
 	Missing      []string
 	Dependencies []Figures
 	Sources      []Source
+	// Read and Lost are records of the last minutes that could be read and could not,
+	// or were gone.
+	Read, Lost uint64
 	// Store says that what is counted cannot be stored, or is not.
 	Store bool
 }
@@ -54,9 +57,6 @@ type Figures struct {
 	Closed     *Closed
 	SampleBits int // questions are sampled if above 0
 	ScopeSplit bool
-	// Read and Lost are records of the last minutes that could be read and could not,
-	// or were gone.
-	Read, Lost uint64
 	Budgets    []Budget
 }
 

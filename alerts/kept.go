@@ -12,15 +12,7 @@ import (
 
 // saved is what of an alert outlives a restart.
 type saved struct {
-	Name        string            `json:"name"`
-	Labels      map[string]string `json:"labels"`
-	State       State             `json:"state"`
-	Told        bool              `json:"told"`
-	Summary     string            `json:"summary"`
-	Description string            `json:"description"`
-	Since       time.Time         `json:"since"`
-	Fired       time.Time         `json:"fired"`
-	Ended       time.Time         `json:"ended,omitzero"`
+	written
 	// Seen is when it was last known to stand as it does, by the wall clock.
 	Seen time.Time `json:"seen"`
 }
@@ -47,7 +39,7 @@ func (e *Evaluator) State() []byte {
 	k := kept{Version: keptVersion, Alerts: []saved{}}
 	for _, a := range e.Alerts() {
 		if a.State != Pending {
-			k.Alerts = append(k.Alerts, saved{a.Name, a.Labels, a.State, a.Told, a.Summary, a.Description, a.Since, a.Fired, a.Ended, e.episodes[a.key()].seen})
+			k.Alerts = append(k.Alerts, saved{write(&a), e.episodes[a.key()].seen})
 		}
 	}
 	text, err := json.Marshal(k)
@@ -93,7 +85,8 @@ func (e *Evaluator) Restore(state []byte, now time.Time) error {
 		if !known || s.State != Firing && s.State != Resolved {
 			continue
 		}
-		a := Alert{Name: s.Name, Labels: s.Labels, State: s.State, Told: s.Told, Value: math.NaN(), Summary: s.Summary, Description: s.Description, Since: s.Since, Fired: s.Fired, Ended: s.Ended}
+		a := s.alert()
+		a.Value = math.NaN() // until it is seen again
 		key := a.key()
 		if x := e.episodes[key]; x != nil && x.State != Pending {
 			continue

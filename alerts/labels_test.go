@@ -45,7 +45,7 @@ func TestNamesAreBounded(t *testing.T) {
 	}
 	b := newBench(t)
 	d := b.dep()
-	d.Dependency, d.ScopeSplit, d.Lost, d.Minute.Verified, d.Minute.Visible, d.Ten.DeadAnswers = long, true, 500, 3000, 100, 500
+	d.Dependency, d.ScopeSplit, b.in.Lost, d.Minute.Verified, d.Minute.Visible, d.Ten.DeadAnswers = long, true, 500, 3000, 100, 500
 	b.in.Rules.Declared = plan(100, 3, 3)
 	d.Closed = &Closed{Span: 10 * time.Second, Totals: aggregate.Totals{Arrivals: 2000, Verified: 2000, RetryAsked: 200, RetryEarly: 100}, Questions: 20}
 	b.consume(2)

@@ -29,8 +29,8 @@ func (m *Model) RiseSeconds() int { return m.Window + maxBlocks*blockSeconds }
 
 // ExhaustsIn is in how many seconds the budget is exhausted at the present slope; ok
 // is false where it is exhausted, its consumption does not rise, it is spent in times that
-// are not known, or that is too far ahead to be said. seconds are the newest ones, from the oldest on; the last may be
-// incomplete. b is the bucket at their end.
+// are not known, or that is too far ahead to be said. seconds are the newest ones, from
+// the oldest on; the last may be incomplete. b is the bucket at their end.
 func (m *Model) ExhaustsIn(seconds []Counts, b Bucket) (in float64, ok bool) {
 	if len(seconds) < m.Window+slowSeconds {
 		return 0, false

@@ -458,7 +458,7 @@ func retryAfter(m *aggregate.Measure) section {
 		return section{}
 	}
 	s := section{title: "Retry-After"}
-	a := m.RetryAfter
+	a, r := m.RetryAfter, &m.Responses
 	switch {
 	case a == nil:
 		s.lines = append(s.lines, "Whether callers honour Retry-After cannot be said: the log has no place for that header.")
@@ -468,21 +468,13 @@ func retryAfter(m *aggregate.Measure) section {
 		s.lines = append(s.lines, fmt.Sprintf("Answers that asked for patience: %s. Who came again after one, and whether too early, is not known: the log gives no times.", whole(a.Asked)))
 	default:
 		line := fmt.Sprintf("Answers that asked for patience: %s. Questions that came again after one: %s, of them too early: %s (%s).",
-			whole(a.Asked), atLeast(*a.Returned, m), atLeast(*a.Early, m), of(*a.Early, *a.Returned, percent))
-		if m.Responses.Untimed > 0 {
+			whole(a.Asked), timedCount(r, *a.Returned), timedCount(r, *a.Early), of(*a.Early, *a.Returned, percent))
+		if r.Untimed > 0 {
 			line += " Judged are those of which the log gives the end of that answer, and the start of what came after."
 		}
 		s.lines = append(s.lines, line)
 	}
 	return s
-}
-
-// atLeast prints a count that rests on times.
-func atLeast(n uint64, m *aggregate.Measure) string {
-	if m.Responses.Untimed > 0 {
-		return "≥ " + whole(n)
-	}
-	return whole(n)
 }
 
 func responses(m *aggregate.Measure) section {
@@ -509,11 +501,7 @@ func responses(m *aggregate.Measure) section {
 	t.add("dead time", see.deadSeconds(r), see.deadTimeShare(r), "time in system")
 	t.add("time of repeats", timed(r, r.RepeatSeconds), timeShare(r.RepeatSeconds, r.BusySeconds), "time in system")
 	t.add("time in system", timed(r, r.BusySeconds), "", "")
-	good := show(r.Goodput, number)
-	if good != unknown && !past.all {
-		good = "≤ " + good
-	}
-	t.add("goodput", good+"/s", "", "successes with a reader")
+	t.add("goodput", marked(atMost, show(r.Goodput, number), !past.all)+"/s", "", "successes with a reader")
 	return section{title: "Responses", table: t, notes: []string{visibilityNote(r)}}
 }
 
@@ -531,11 +519,12 @@ func dead(r *aggregate.Responses) uint64 {
 
 // timed prints a time, which is a lower bound where that of some arrivals is not known.
 func timed(r *aggregate.Responses, v aggregate.Figure) string {
-	s := show(v, seconds)
-	if r.Untimed > 0 && s != unknown {
-		return "≥ " + s
-	}
-	return s
+	return marked(atLeast, show(v, seconds), r.Untimed > 0)
+}
+
+// timedCount prints a count that rests on times, likewise.
+func timedCount(r *aggregate.Responses, n uint64) string {
+	return marked(atLeast, whole(n), r.Untimed > 0)
 }
 
 // timeShare is the share of the time that is known.
@@ -592,13 +581,8 @@ func (s sight) past(r *aggregate.Responses) sight {
 	return sight{all: s.all && r.Unjudged == 0, none: s.none || r.Unjudged > 0 && !ok}
 }
 
-// mark marks a lower bound.
-func (s sight) mark(text string) string {
-	if s.all || text == unknown {
-		return text
-	}
-	return "≥ " + text
-}
+// mark marks what is a lower bound, unless all of it can be seen.
+func (s sight) mark(figure string) string { return marked(atLeast, figure, !s.all) }
 
 func (s sight) count(n uint64) string {
 	if s.none && n == 0 {
@@ -616,13 +600,10 @@ func (s sight) share(a, b uint64) string {
 
 func (s sight) deadSeconds(r *aggregate.Responses) string {
 	v, ok := r.DeadSeconds.Value()
-	switch {
-	case !ok || s.none && v == 0:
+	if !ok || s.none && v == 0 {
 		return unknown
-	case r.Untimed > 0:
-		return timed(r, r.DeadSeconds)
 	}
-	return s.mark(seconds(v))
+	return marked(atLeast, seconds(v), !s.all || r.Untimed > 0)
 }
 
 func (s sight) deadTimeShare(r *aggregate.Responses) string {

@@ -128,14 +128,14 @@ func tiles(r *aggregate.Report) []tile {
 		}
 		more += of(m.Verified, m.Arrivals, percent) + " verified"
 	}
-	see := sightOf(m).past(&m.Responses)
+	see := sightOf(m)
 	low, high := show(m.AmplificationLow, factor), show(m.AmplificationHigh, factor)
 	return []tile{
 		{"Load factor", show(m.LoadFactor, factor), covered},
 		{"Amplification", show(m.Amplification, factor), covered + "; of all traffic " + low + " to " + high},
 		{"Coverage", show(m.Coverage, percent), of(m.Verified, m.Arrivals, percent) + " verified, " + of(m.Claimed, m.Arrivals, percent) + " claimed"},
 		{"Retry budget", spent, more},
-		{"Work for nobody", see.deadSeconds(&m.Responses), "in system, " + see.share(dead(&m.Responses), m.Responses.Answers) + " of answers; " + show(m.Responses.Visibility, percent) + " of records can show a departure"},
+		{"Work for nobody", see.deadSeconds(&m.Responses), "in system, " + see.past(&m.Responses).share(dead(&m.Responses), m.Responses.Answers) + " of answers; " + show(m.Responses.Visibility, percent) + " of records can show a departure"},
 		{"Records read", show(m.ReadShare, percent), whole(m.Arrivals) + " arrivals"},
 	}
 }

@@ -185,7 +185,7 @@ func byPeer(r *aggregate.Report, o renderOptions) section {
 			m := p.m
 			early := unknown
 			if a := m.RetryAfter; a != nil && a.Early != nil {
-				early = atLeast(*a.Early, m) + " of " + atLeast(*a.Returned, m)
+				early = timedCount(&m.Responses, *a.Early) + " of " + timedCount(&m.Responses, *a.Returned)
 			}
 			return []string{whole(m.Arrivals), of(m.Arrivals, r.Total.Arrivals, percent), attributed(m, m.Questions), show(m.Amplification, factor),
 				attributed(m, m.Repeats), early, sightOf(m).deadSeconds(&m.Responses), show(m.Coverage, percent)}

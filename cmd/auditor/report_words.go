@@ -26,6 +26,20 @@ func show(f aggregate.Figure, format func(float64) string) string {
 	return format(v)
 }
 
+// What stands before a figure that only has a bound on one side.
+const (
+	atLeast = "≥ "
+	atMost  = "≤ "
+)
+
+// marked puts that before a figure, if it is such a bound. What is not known has none.
+func marked(mark, figure string, is bool) string {
+	if !is || figure == unknown {
+		return figure
+	}
+	return mark + figure
+}
+
 // of prints a / b.
 func of(a, b uint64, format func(float64) string) string {
 	if b == 0 {

@@ -96,7 +96,7 @@ func (a *alerting) keepNext(k keptState) {
 func (a *alerting) judgeFleet(x *setup, p *pipeline.Picture, in *alerts.Input, name string, s *api.Snapshot) {
 	whole := x.whole()
 	own, routes := x.loaded.budgets()
-	a.offer(x, p, in, len(whole) > 0)
+	a.offer(p, in, len(whole) > 0)
 	v := a.fleet.view(whole, &own, routes)
 	if v.mode == hearing || v.mode == telling {
 		s.Fleet = showFleet(v)
@@ -118,7 +118,7 @@ func (a *alerting) judgeFleet(x *setup, p *pipeline.Picture, in *alerts.Input, n
 			s.Alerts = a.d.reader.Snapshot().Alerts
 			break
 		}
-		s.Alerts = a.tell(a.sum(in, v, &own, routes), name)
+		s.Alerts = a.tell(a.sum(x, in, v), name)
 	case hearing:
 		a.notifier.Tell(nil, nil)
 		s.Alerts, s.Evaluated = v.shown, v.evaluated
@@ -137,33 +137,23 @@ func (a *alerting) judgeFleet(x *setup, p *pipeline.Picture, in *alerts.Input, n
 
 // offer is what this instance tells the others of itself. One that reads nothing, or does
 // not know yet what there is to be read, tells no sinks.
-func (a *alerting) offer(x *setup, p *pipeline.Picture, in *alerts.Input, knows bool) {
-	m := memberState{Sources: in.Sources, Store: in.Store, Bits: p.SampleBits}
-	m.Read, m.Lost = a.lost.lately(p.At, p, x.sources)
+func (a *alerting) offer(p *pipeline.Picture, in *alerts.Input, knows bool) {
+	m := memberState{Sources: in.Sources, Store: in.Store, Read: in.Read, Lost: in.Lost, Bits: p.SampleBits, Alerts: a.d.reader.Snapshot().Alerts}
 	for i := range in.Dependencies {
 		if d := &in.Dependencies[i]; d.ScopeSplit {
 			m.Split = append(m.Split, d.Dependency)
 		}
 	}
-	m.Alerts = alerts.AppendList(nil, a.d.reader.Snapshot().Alerts)
 	a.fleet.offer(m, knows && !in.Standby)
 }
 
 // sum is what alerts are judged by of the whole fleet. Of its sources each is as far
 // behind as it is in the member that is worst.
-func (a *alerting) sum(in *alerts.Input, v *fleetView, own *budget.Model, routes map[string]*budget.Model) *alerts.Input {
-	out := &alerts.Input{
+func (a *alerting) sum(x *setup, in *alerts.Input, v *fleetView) *alerts.Input {
+	return &alerts.Input{
 		Now: in.Now, Rules: in.Rules, Warming: v.Warming, Unknown: v.FleetPicture.Scopes == 0, Missing: v.Missing, Sources: v.sources, Store: v.store,
+		Read: v.read, Lost: v.lost, Dependencies: a.figures(x, v.Dependencies, v.bits),
 	}
-	for i := range v.Dependencies {
-		d := &v.Dependencies[i]
-		if f := alertFigures(d, own, routes); f != nil {
-			f.SampleBits, f.Read, f.Lost = v.bits, v.read, v.lost
-			f.ScopeSplit = v.split[d.Name] || a.d.reader.splits.has(d.Name)
-			out.Dependencies = append(out.Dependencies, *f)
-		}
-	}
-	return out
 }
 
 // restore takes over what was kept, once it was read. On a standby another instance
@@ -206,19 +196,22 @@ func (a *alerting) input(x *setup, p *pipeline.Picture, s *api.Snapshot) *alerts
 	for i := range s.Sources {
 		in.Sources = append(in.Sources, alertSource(&s.Sources[i]))
 	}
-	read, lost := a.lost.lately(p.At, p, x.sources)
-	own, routes := x.loaded.budgets()
-	for i := range p.Dependencies {
-		d := &p.Dependencies[i]
-		f := alertFigures(d, &own, routes)
-		if f == nil {
-			continue
-		}
-		f.SampleBits, f.Read, f.Lost = p.SampleBits, read, lost
-		f.ScopeSplit = d.ScopeSplit || a.d.reader.splits.has(d.Name)
-		in.Dependencies = append(in.Dependencies, *f)
-	}
+	in.Read, in.Lost = a.lost.lately(p.At, p, x.sources)
+	in.Dependencies = a.figures(x, p.Dependencies, p.SampleBits)
 	return in
+}
+
+// figures are what is live of dependencies.
+func (a *alerting) figures(x *setup, dependencies []pipeline.LiveDependency, bits int) (out []alerts.Figures) {
+	own, routes := x.loaded.budgets()
+	for i := range dependencies {
+		d := &dependencies[i]
+		if f := alertFigures(d, &own, routes); f != nil {
+			f.SampleBits, f.ScopeSplit = bits, d.ScopeSplit || a.d.reader.splits.has(d.Name)
+			out = append(out, *f)
+		}
+	}
+	return out
 }
 
 // alertFigures is what is live of a dependency; nil, if nothing is.

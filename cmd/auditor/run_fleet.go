@@ -31,19 +31,21 @@ type fleet struct {
 	member string // this process
 	log    *slog.Logger
 
+	// Of step alone.
+	pending map[toldKey][]byte
+	since   store.Since
+	seq     uint64
+	failing bool // the latest exchange did not succeed, and that was said
+
 	mu      sync.Mutex
 	name    string // empty: none
 	sums    *pipeline.Fleet
 	peers   map[string]*peer // this member among them, by member
-	pending map[toldKey][]byte
-	since   store.Since
-	seq     uint64
-	own     memberState // but for scopes, as of the newest picture
-	may     bool        // it may tell sinks
-	begun   time.Time   // when it began to exchange
-	reached time.Time   // when the latest exchange that succeeded began
-	said    bool        // that it did not
-	claims  int         // for how many rounds it says that it is to tell sinks
+	own     memberState      // but for scopes, as of the newest picture
+	may     bool             // it may tell sinks
+	begun   time.Time        // when it began to exchange
+	reached time.Time        // when the latest exchange that succeeded began
+	claims  int              // for how many rounds it says that it is to tell sinks
 	telling bool
 }
 
@@ -88,14 +90,13 @@ type memberState struct {
 	Read    uint64                `json:"read"`
 	Lost    uint64                `json:"lost"`
 	Bits    int                   `json:"bits,omitempty"`
-	Split   []string              `json:"split,omitempty"` // dependencies
-	Alerts  json.RawMessage       `json:"alerts,omitempty"`
+	Split   []string              `json:"split,omitempty"`  // dependencies
+	Alerts  alerts.List           `json:"alerts,omitempty"` // of whoever tells sinks
 }
 
 // peer is a member as it was heard.
 type peer struct {
 	memberState
-	shown  []alerts.Alert
 	seen   time.Time // when it was last heard to go on
 	heard  int       // how often
 	broken time.Time // when something of it could not be read
@@ -148,35 +149,29 @@ func (f *fleet) step(ctx context.Context, x *setup, gone bool) {
 	if !f.telling {
 		own.Alerts = nil
 	}
-	sent := maps.Clone(f.pending)
-	seq, since := f.seq, f.since
 	f.mu.Unlock()
 
 	shares := []store.Share{{Kind: toldMember, State: own.encode()}}
-	for k, state := range sent {
+	for k, state := range f.pending {
 		shares = append(shares, store.Share{Kind: uint8(k.kind), Name: k.scope, At: k.at, State: state})
 	}
 	within, cancel := context.WithTimeout(ctx, exchangeWithin)
 	defer cancel()
-	heard, next, err := f.store.Exchange(within, name, f.member, seq, shares, since)
+	heard, next, err := f.store.Exchange(within, name, f.member, f.seq, shares, f.since)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err != nil {
-		if ctx.Err() == nil && !f.said {
-			f.said = true
+		if ctx.Err() == nil && !f.failing {
+			f.failing = true
 			f.log.Warn("what the other instances count cannot be had; alerts go by this one's share if that lasts", "error", err)
 		}
 		return
 	}
-	if f.said {
-		f.said = false
+	if f.failing {
+		f.failing = false
 		f.log.Info("what the other instances count can be had again")
 	}
-	for k, state := range sent {
-		if was := f.pending[k]; len(was) > 0 && &was[0] == &state[0] {
-			delete(f.pending, k)
-		}
-	}
+	clear(f.pending)
 	f.since, f.reached = next, now
 	f.hear(heard, time.Now())
 	f.elect(time.Now())
@@ -238,9 +233,6 @@ func (f *fleet) hear(shares []store.Share, now time.Time) {
 		}
 		p.memberState, p.seen = state, now
 		p.heard++
-		if p.shown = nil; state.Telling {
-			p.shown, _ = alerts.ReadList(state.Alerts)
-		}
 		f.sums.HearStates(s.Member, state.Scopes)
 	}
 	maps.DeleteFunc(f.peers, func(_ string, p *peer) bool { return now.Sub(later(p.seen, p.broken)) > store.SharesFor })
@@ -297,9 +289,9 @@ type fleetView struct {
 	store      bool
 	read, lost uint64
 	bits       int
-	split      map[string]bool
-	evaluated  bool           // somebody tells
-	shown      []alerts.Alert // by whoever tells, if another does
+	split      map[string]bool // by dependency
+	evaluated  bool            // another tells
+	shown      []alerts.Alert  // by that one
 }
 
 // view is what is known now: expected are the scopes that there are.
@@ -319,7 +311,7 @@ func (f *fleet) view(expected []string, all *budget.Model, routes map[string]*bu
 		return v
 	}
 	if v.mode = hearing; f.telling {
-		v.mode, v.evaluated = telling, true
+		v.mode = telling
 	}
 	var present []pipeline.ScopeState
 	for _, name := range slices.Sorted(maps.Keys(f.peers)) {
@@ -328,7 +320,7 @@ func (f *fleet) view(expected []string, all *budget.Model, routes map[string]*bu
 			continue
 		}
 		if p.Telling && name != f.member && !f.telling {
-			v.evaluated, v.shown = true, p.shown
+			v.evaluated, v.shown = true, p.Alerts
 		}
 		if p.heard < 2 && name != f.member {
 			continue // that it is there is known, but not that it goes on
@@ -340,6 +332,10 @@ func (f *fleet) view(expected []string, all *budget.Model, routes map[string]*bu
 		v.add(&p.memberState)
 	}
 	v.FleetPicture = f.sums.Picture(present, expected, v.bits, *all, routes)
+	for i := range v.Dependencies {
+		d := &v.Dependencies[i]
+		d.ScopeSplit = v.split[d.Name]
+	}
 	return v
 }
 

@@ -70,12 +70,10 @@ func (s *sharedStore) away() error {
 }
 
 func (s *sharedStore) Write(ctx context.Context, w *store.Write) error {
-	return errors.Join(s.away(), func() error {
-		if s.away() != nil {
-			return nil
-		}
-		return s.Store.Write(ctx, w)
-	}())
+	if err := s.away(); err != nil {
+		return err
+	}
+	return s.Store.Write(ctx, w)
 }
 
 func (s *sharedStore) Load(ctx context.Context, name string) ([]byte, error) {
@@ -581,8 +579,14 @@ func TestFleetOfTwoVersions(t *testing.T) {
 	if got := missing(); len(got) != 0 {
 		t.Errorf("missing is %q", got)
 	}
-	f.hear([]store.Share{{Member: "other", Kind: uint8(pipeline.ToldSecond), Name: partOf(0), At: 7, State: []byte("\xffnewer")}, say(3)}, time.Now())
-	if got := missing(); len(got) != 1 {
-		t.Errorf("what cannot be read is not missing: %q", got)
+	for i, newer := range []store.Share{
+		{Member: "other", Kind: uint8(pipeline.ToldSecond), Name: partOf(0), At: 7, State: []byte("\xffnewer")},
+		{Member: "other", Kind: toldMember, State: []byte(`{"seq":11,"telling":true,"alerts":[{"value":"much"}]}`)}, // no list is no empty list
+	} {
+		f.peer("other").broken = time.Time{}
+		f.hear([]store.Share{newer, say(uint64(10 + 2*i))}, time.Now())
+		if got := missing(); len(got) != 1 {
+			t.Errorf("what cannot be read is not missing: %q", got)
+		}
 	}
 }

@@ -46,17 +46,14 @@ func TestLostBytesAreNotRecords(t *testing.T) {
 // not; what is lost of it is bytes, and no number of records.
 func TestDaemonSaysThatAFileIsGone(t *testing.T) {
 	dir := t.TempDir()
-	log, config := filepath.Join(dir, "access.log"), filepath.Join(dir, "auditor.yaml")
-	err := os.WriteFile(config, fmt.Appendf(nil, `dependency: seats
+	log := filepath.Join(dir, "access.log")
+	config := writeIn(t, filepath.Join(dir, "auditor.yaml"), fmt.Sprintf(`dependency: seats
 sources: [{file: {paths: [%q]}, format: json}]
 keys: {accept: [{field: my_id}], horizon: 3s}
 time: {lateness: 1s, idle: 2s}
 store: {sqlite: rows.db}
 api: {listen: "127.0.0.1:0"}
-`, log), 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+`, log))
 	write := func(n int, more string) {
 		f, err := os.OpenFile(log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err != nil {

@@ -4,7 +4,6 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -23,12 +22,7 @@ func TestDaemonTakesPushesBehindADoor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := free.Addr().String()
-	free.Close()
+	address := fmt.Sprintf("127.0.0.1:%d", freePort(t))
 	for name, text := range map[string]string{
 		"push.pem": string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: issuer.Certificate().Raw})),
 		"push.key": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})),
@@ -79,24 +73,14 @@ api: {listen: "127.0.0.1:0"}
 // is taken all the same, one after the other, and counted once. Meanwhile the daemon says
 // so where operators look, and stays ready: it must not be cut off from what makes room.
 func TestDaemonWithAFullSpoolMovesOn(t *testing.T) {
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := free.Addr().String()
-	free.Close()
-	dir := t.TempDir()
-	config := filepath.Join(dir, "auditor.yaml")
-	text := fmt.Sprintf(`sources: [{http: {listen: %q, spool: spool, spool_max: 1MiB}, format: json}]
+	address := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	config := writeIn(t, filepath.Join(t.TempDir(), "auditor.yaml"), fmt.Sprintf(`sources: [{http: {listen: %q, spool: spool, spool_max: 1MiB}, format: json}]
 declared: {deadline: 500ms}
 keys: {accept: [{field: my_id}], horizon: 2s}
 time: {lateness: 2s, idle: 1s}
 store: {sqlite: rows.db}
 api: {listen: "127.0.0.1:0"}
-`, address)
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+`, address))
 	r := startDaemon(t, config)
 	stamp := time.Now().UTC().Format(time.RFC3339Nano)
 	pushed := 0

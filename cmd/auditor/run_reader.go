@@ -201,7 +201,7 @@ func showFleet(v *fleetView) *api.Fleet {
 	out := &api.Fleet{Members: v.members, Scopes: v.FleetPicture.Scopes, Missing: v.Missing, Warming: v.Warming, Telling: v.mode == telling}
 	for i := range v.Dependencies {
 		d := &v.Dependencies[i]
-		out.Dependencies = append(out.Dependencies, api.FleetDependency{Name: d.Name, ScopeSplit: v.split[d.Name], Budgets: showBudgets(d.Budgets)})
+		out.Dependencies = append(out.Dependencies, api.FleetDependency{Name: d.Name, ScopeSplit: d.ScopeSplit, Budgets: showBudgets(d.Budgets)})
 	}
 	return out
 }
