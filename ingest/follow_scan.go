@@ -203,7 +203,7 @@ func (t *tail) known(o *followed) *followed {
 // it is those that the patterns name.
 func (t *tail) unseen(now *followed) (found []*followed) {
 	last := t.seen
-	if last != nil && (last.lost || last.refused || last.f == nil && last.gone == 0) {
+	if last != nil && (last.lost || last.refused) {
 		return nil // there is nothing to say what is later than it
 	}
 	paths := t.beside()
