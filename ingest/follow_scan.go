@@ -100,8 +100,8 @@ func (t *tail) away() (more bool) {
 	return false
 }
 
-// missing says that there is no file, which is no end of the log, while what is known
-// of it can be read.
+// missing says that the file is gone. It is no error of reading, as err is: what is known of
+// the log can be read to its end, for which nobody else has to wait.
 func (t *tail) missing() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
