@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/base64"
@@ -204,8 +205,8 @@ func (a *ALS) stream(w http.ResponseWriter, r *http.Request) grpcStatus {
 		message = message[:size]
 		if n, err := io.ReadFull(r.Body, message); err != nil {
 			a.truncated.Add(1)
-			if line, entries := appendCutALS(line[:0], message[:n], identifier); entries > 0 {
-				a.keep(a.running, line, entries) // which counts what it cannot keep
+			if line, _, n, ok := appendALS(line[:0], message[:n], identifier, true); ok {
+				a.keep(a.running, line, n) // which counts what it cannot keep
 			}
 			if err == io.EOF {
 				err = io.ErrUnexpectedEOF
@@ -214,7 +215,7 @@ func (a *ALS) stream(w http.ResponseWriter, r *http.Request) grpcStatus {
 		}
 		var n int64
 		var ok bool
-		if line, identifier, n, ok = appendALS(line[:0], message, identifier); !ok {
+		if line, identifier, n, ok = appendALS(line[:0], message, identifier, false); !ok {
 			a.truncated.Add(1)
 			a.log.Warn("a stream is ended: a message is none of the service's")
 			return grpcStatus{grpcInvalidArgument, "a message is no StreamAccessLogsMessage"}
@@ -245,91 +246,45 @@ func (a *ALS) ended(err error) grpcStatus {
 
 // appendALS appends the line of a StreamAccessLogsMessage: its HTTP entries, of which
 // there are n, and the identifier of its stream, which the first message brings. ok says
-// that it is such a message. A line without an entry is none.
-func appendALS(line, message, before []byte) (_, identifier []byte, n int64, ok bool) {
+// that it is such a message, or where that is cut, the beginning of one; the line then has
+// the entries that are whole. A line without an entry is none.
+func appendALS(line, message, before []byte, cut bool) (_, identifier []byte, n int64, ok bool) {
 	identifier = before
-	var logs []wireField
+	entries := make([]byte, 0, len(message))
 	for rest := message; len(rest) > 0; {
 		var f wireField
-		if f, rest, ok = wireNext(rest); !ok {
+		if f, rest, ok = wireNext(rest); !ok && !(cut && f.cut) {
 			return line, identifier, 0, false
 		}
+		whole := ok
 		switch {
 		case f.wire != wireLength:
-		case f.number == 1:
+		case f.number == 1 && whole:
 			if identifier, ok = alsIdentifier(f.value); !ok {
 				return line, identifier, 0, false
 			}
 		case f.number == 2:
-			for entries := f.value; len(entries) > 0; {
-				var e wireField
-				if e, entries, ok = wireNext(entries); !ok {
-					return line, identifier, 0, false
-				}
-				if e.number == 1 && e.wire == wireLength {
-					n++
-				}
+			if entries, n, ok = appendEntries(entries, n, f.value, !whole); !ok {
+				return line, identifier, 0, false
 			}
-			logs = append(logs, f)
 		}
 	}
 	if n == 0 {
 		return line, identifier, 0, true
 	}
-	kept := append([]byte{}, identifier...)
-	for _, f := range logs {
-		kept = append(kept, f.all...)
-	}
+	kept := appendWire(bytes.Clone(identifier), 2, entries)
 	return append(base64.StdEncoding.AppendEncode(line, kept), '\n'), identifier, n, true
 }
 
-// appendCutALS is appendALS for the beginning of a message: its line has the entries that
-// are whole. Where what is whole is no such message there are none.
-func appendCutALS(line, message, before []byte) (_ []byte, n int64) {
-	identifier, entries := before, []byte(nil)
-	for rest := message; len(rest) > 0; {
-		f, after, ok := wireNext(rest)
-		if !ok {
-			if number, value, begun := wireBegun(rest); begun && number == 2 {
-				entries, n, ok = appendEntries(entries, n, value, true)
-			} else {
-				ok = begun
-			}
-			if !ok {
-				return line, 0
-			}
-			break
-		}
-		rest = after
-		switch {
-		case f.wire != wireLength:
-		case f.number == 1:
-			if identifier, ok = alsIdentifier(f.value); !ok {
-				return line, 0
-			}
-		case f.number == 2:
-			if entries, n, ok = appendEntries(entries, n, f.value, false); !ok {
-				return line, 0
-			}
-		}
-	}
-	if n == 0 {
-		return line, 0
-	}
-	kept := appendWire(append([]byte{}, identifier...), 2, entries)
-	return append(base64.StdEncoding.AppendEncode(line, kept), '\n'), n
-}
-
-// appendEntries appends the HTTP entries of b, which may end within one where it was cut;
-// ok is false where b is no list of them.
+// appendEntries appends the HTTP entries of b that are whole, and counts them in n; ok says
+// that b is a list of them, or where that is cut, the beginning of one.
 func appendEntries(entries []byte, n int64, b []byte, cut bool) (_ []byte, _ int64, ok bool) {
 	for len(b) > 0 {
-		f, rest, ok := wireNext(b)
-		if !ok {
-			_, _, begun := wireBegun(b)
-			return entries, n, cut && begun
+		var f wireField
+		if f, b, ok = wireNext(b); !ok {
+			return entries, n, cut && f.cut
 		}
-		if b = rest; f.number == 1 && f.wire == wireLength {
+		if f.number == 1 && f.wire == wireLength {
 			entries = append(entries, f.all...)
 			n++
 		}

@@ -162,7 +162,7 @@ func TestALSKeepsBrokenEntries(t *testing.T) {
 	for _, entry := range [][]byte{[]byte("\x0a\x7f"), appendWire(nil, 3, appendWire(nil, 5, []byte("/1"))), {0x0f}} {
 		logs = appendWire(logs, 1, entry)
 	}
-	line, _, n, ok := appendALS(nil, appendWire(nil, 2, logs), nil)
+	line, _, n, ok := appendALS(nil, appendWire(nil, 2, logs), nil, false)
 	if !ok || n != 3 {
 		t.Fatalf("%d entries, %v", n, ok)
 	}
@@ -241,15 +241,15 @@ func TestALSCutOfAnother(t *testing.T) {
 		"a bad identifier":      append(appendWire(nil, 1, []byte("hello")), good...),
 		"too long a number":     append(bytes.Clone(good), bytes.Repeat([]byte{0xff}, 11)...),
 	} {
-		if line, n := appendCutALS(nil, message, nil); n != 0 || len(line) != 0 {
-			t.Errorf("%s: %d entries are kept in %q", name, n, line)
+		if line, _, n, ok := appendALS(nil, message, nil, true); ok || n != 0 || len(line) != 0 {
+			t.Errorf("%s: %v, %d entries are kept in %q", name, ok, n, line)
 		}
 	}
 	// Whatever is kept is what the whole message has, too.
 	long := append(alsMessage("a", "/1", "/2", "/3"), appendWire(nil, 3, []byte("tcp"))...)
 	for cut := range long {
-		line, n := appendCutALS(nil, long[:cut], nil)
-		if n > 0 && string(line) != alsLine("a", []string{"/1", "/2", "/3"}[:n]...) {
+		line, _, n, ok := appendALS(nil, long[:cut], nil, true)
+		if !ok || n > 0 && string(line) != alsLine("a", []string{"/1", "/2", "/3"}[:n]...) {
 			t.Errorf("cut after %d bytes: %q", cut, line)
 		}
 	}

@@ -23,6 +23,14 @@ func logged(t *testing.T, h Handler, positions Positions, paths ...string) (foll
 	return runFollow(t, f, h), &log
 }
 
+// laterThan is an hour after a file was changed.
+func laterThan(t *testing.T, path string) time.Time {
+	t.Helper()
+	st, err := os.Stat(path)
+	must(t, err)
+	return st.ModTime().Add(time.Hour)
+}
+
 // A file that is not there when the program starts goes on from where it was read when
 // it comes back as it was: nothing is read twice, nothing is called lost, and meanwhile
 // it is said that it is not there.
@@ -155,7 +163,7 @@ func TestFollowReadsAllRotationsThatItDidNotSee(t *testing.T) {
 							at := filepath.Join(now, "access.log")
 							put(t, at, "the rest of the first\n")
 							want += "the rest of the first\n"
-							time1 := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC) // later than what was there
+							time1 := laterThan(t, at)
 							for i, n := range names {
 								if i > 0 {
 									line := fmt.Sprintf("in file %d of those that nobody saw\n", i)
@@ -197,6 +205,49 @@ func TestFollowReadsAllRotationsThatItDidNotSee(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Parts that were rotated away unseen are read, too, when what was read before them is to
+// be found nowhere, whether all of that was released or not, and whether it went while the
+// program ran or not.
+func TestFollowReadsRotationsBehindAFileThatIsLost(t *testing.T) {
+	for _, c := range []struct {
+		keep    int64 // bytes that are not released when it goes
+		running bool
+		gap     int64
+	}{{0, false, 1}, {4, false, 4}, {0, true, 0}} {
+		synctest.Test(t, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "access.log")
+			name := "file " + path
+			r, m := newRecorder(t), newMemory()
+			r.keep = c.keep
+			put(t, path, known+"two\n")
+			f := startFollow(t, r, m, path)
+			wantText(t, r, name, known+"two\n")
+			time.Sleep(5 * time.Second)
+			if !c.running {
+				f.stop()
+				r.keep = 0
+			}
+			later := laterThan(t, path)
+			must(t, os.Remove(path))
+			if c.running {
+				time.Sleep(5 * time.Minute) // until nothing is held open any more
+			}
+			put(t, path+".1", "in a file that nobody saw\n")
+			must(t, os.Chtimes(path+".1", later, later))
+			put(t, path, "now\n")
+			if !c.running {
+				f = startFollow(t, r, m, path)
+			}
+			time.Sleep(3 * time.Second)
+			wantText(t, r, name, known+"two\nin a file that nobody saw\nnow\n")
+			if r.lost(name) != c.gap {
+				t.Errorf("%+v: gap %d", c, r.lost(name))
+			}
+			f.stop()
+		})
 	}
 }
 

@@ -38,7 +38,7 @@ func (t *tail) look() bool {
 	if errors.Is(err, fs.ErrNotExist) {
 		return t.away() || more
 	}
-	t.gone, t.missed = time.Time{}, false
+	t.goneSince, t.goneSaid = time.Time{}, false
 	if err != nil {
 		t.err = openError(t.path, err)
 		return more
@@ -76,18 +76,18 @@ func (t *tail) away() (more bool) {
 		return t.seen != nil
 	}
 	t.err = nil
-	if t.gone.IsZero() {
-		t.gone = time.Now()
+	if t.goneSince.IsZero() {
+		t.goneSince = time.Now()
 	}
 	if t.awaited > 0 {
 		t.err = t.absent()
 		return false
 	}
-	if err := t.notThere(); err != nil && !t.missed {
-		t.missed = true
+	if err := t.notThere(); err != nil && !t.goneSaid {
+		t.goneSaid = true
 		t.log.Warn("the file is gone", "err", err)
 	}
-	if s.f == nil || s != t.current() || time.Since(t.gone) < t.tuning.linger || time.Since(s.quiet) < t.tuning.linger {
+	if s.f == nil || s != t.current() || time.Since(t.goneSince) < t.tuning.linger || time.Since(s.quiet) < t.tuning.linger {
 		return false
 	}
 	s.final = true // who wrote to it has had time to write the rest of its last line
@@ -100,8 +100,8 @@ func (t *tail) away() (more bool) {
 	return false
 }
 
-// missing says that there is no file, which is no end of the log, while what is known
-// of it can be read.
+// missing says that the file is gone. It is no error of reading, as err is: what is known of
+// the log can be read to its end, for which nobody else has to wait.
 func (t *tail) missing() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -109,10 +109,10 @@ func (t *tail) missing() error {
 }
 
 func (t *tail) notThere() error {
-	if !t.loaded || !t.literal || t.gone.IsZero() || time.Since(t.gone) < missAfter {
+	if !t.loaded || !t.literal || t.goneSince.IsZero() || time.Since(t.goneSince) < missAfter {
 		return nil
 	}
-	return fmt.Errorf("read %s: no such file any more, since %s; reading goes on when it is back or another is there", t.path, t.gone.UTC().Format(time.RFC3339))
+	return fmt.Errorf("read %s: no such file any more, since %s; reading goes on when it is back or another is there", t.path, t.goneSince.UTC().Format(time.RFC3339))
 }
 
 // lookAtSeen looks whether the file that the path led to has grown or was cut.
@@ -203,7 +203,7 @@ func (t *tail) known(o *followed) *followed {
 // it is those that the patterns name.
 func (t *tail) unseen(now *followed) (found []*followed) {
 	last := t.seen
-	if last != nil && (last.lost || last.refused || last.f == nil && last.gone == 0) {
+	if last != nil && (last.lost || last.refused) {
 		return nil // there is nothing to say what is later than it
 	}
 	paths := t.beside()

@@ -25,23 +25,23 @@ type tail struct {
 	saver     *saver
 	pool      sync.Pool // *lineBatch
 
-	mu      sync.Mutex
-	loaded  bool
-	err     error             // why the path cannot be read at the moment
-	seen    *followed         // the file that the path led to when last looked at
-	files   []*followed       // all that are known, oldest first
-	queue   []*followed       // to be read when the current one is at its end
-	awaited int               // files of the saved state that are needed and not here yet
-	runs    []stretch         // from the one that holds the released position on
-	here    int               // the run that holds offset
-	offset  int64             // to be read next
-	gone    time.Time         // since when nothing lies under the path
-	missed  bool              // that was said
-	looked  time.Time         // when awaited files were last looked for
-	gap     int64             // lost since the last batch
-	given   Position          // the last that was released
-	saved   Position          // what of that is kept
-	warned  map[string]string // compressed and unreadable paths that were told of
+	mu        sync.Mutex
+	loaded    bool
+	err       error             // why the path cannot be read at the moment
+	seen      *followed         // the file that the path led to when last looked at
+	files     []*followed       // all that are known, oldest first
+	queue     []*followed       // to be read when the current one is at its end
+	awaited   int               // files of the saved state that are needed and not here yet
+	runs      []stretch         // from the one that holds the released position on
+	here      int               // the run that holds offset
+	offset    int64             // to be read next
+	goneSince time.Time         // since when nothing lies under the path; zero if something does
+	goneSaid  bool              // that the file is gone was logged
+	looked    time.Time         // when awaited files were last looked for
+	gap       int64             // lost since the last batch
+	given     Position          // the last that was released
+	saved     Position          // what of that is kept
+	warned    map[string]string // compressed and unreadable paths that were told of
 }
 
 // stretch is a part of a file in the stream.

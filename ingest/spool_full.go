@@ -60,7 +60,7 @@ func (f *fullness) overdraw(now time.Time, size, over, limit int64) bool {
 // more than a burst that is being read.
 func (f *fullness) why(now time.Time, limit int64) error {
 	switch {
-	case f.latest.IsZero() || now.Sub(f.latest) > fullFor:
+	case now.Sub(f.latest) > fullFor:
 		return nil
 	case f.parched:
 		return fmt.Errorf("the spool is full (%d bytes) of records whose seconds are open or may be needed again, and only newer ones make room: it takes one message at a time, and others wait or are refused. Raise spool_max: it has to hold what comes within time.lateness and two keys.horizon", limit)

@@ -32,8 +32,9 @@ type Intake struct {
 	// Dropped were whole and are lost: there was no room for them (UDP), or the daemon
 	// stopped while there was none.
 	Dropped int64
-	// Truncated came cut short, or were longer than a message may be, and were thrown
-	// away: a record that may be cut is not read.
+	// Truncated came cut short, were longer than a message may be, or none of the
+	// protocol, and were thrown away, but for the entries of ALS that came whole: a record
+	// that may be cut is not read.
 	Truncated int64
 	// Waits is how often reading stopped because nothing could be kept.
 	Waits int64

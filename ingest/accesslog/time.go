@@ -200,7 +200,7 @@ func (p *Parser) compact(b []byte) (ns, uncertainty int64, ok bool) {
 
 // fractionAndZone reads what follows the seconds.
 func (p *Parser) fractionAndZone(second int64, b []byte) (ns, uncertainty int64, ok bool) {
-	uncertainty = 1e9
+	uncertainty = WholeSecond
 	var nanos int64
 	if len(b) > 1 && (b[0] == '.' || b[0] == ',') {
 		i := 1
