@@ -25,7 +25,7 @@ var storedPipeline = board{
 				columns: map[string]column{
 					"counted_offsets": {title: "counted", unit: "short"}, "gaps": {unit: "short"}, "missing_offsets": {title: "never read", unit: "short"}, "next_offset": {title: "next", unit: "none"},
 				}},
-			ofEach(graph("Arrivals that are stored", "reqps", "A gap is a step of which nothing is stored: nobody called, or nothing was read.", 12, byDependency(perSecond("a", "arrivals")))),
+			ofEach(graph("Arrivals that are stored", "reqps", "A gap is a step of which nothing is stored: nobody called, or nothing was read.", 12, byDependency(perSecond("sum(a)", "arrivals")))),
 			ofEach(graph("Late arrivals", "reqps", "Their record came after their second had closed: they are unattributable for that reason alone.", 12, byDependency(lines(`sumMap(why)['late']`, "late")))).with(runbooks("AuditorBlind")),
 		}},
 		{"Can it be believed", []panel{
