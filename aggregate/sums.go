@@ -102,6 +102,10 @@ type Totals struct {
 	Unjudged uint64
 	// Variance is that of Originals, which is 0 if every question was followed.
 	Variance uint64
+	// Estimated is Originals as they add over rows. Where a part of the questions was
+	// followed it is right in the mean and may pass the attributable arrivals; Originals
+	// do not pass them, so that their sum over many rows is too low.
+	Estimated uint64
 }
 
 // Totals returns the sums by name.
@@ -144,7 +148,8 @@ func totals(n *[numCounters]uint64, dead, busy, repeat int64) Totals {
 		Unjudged: n[nUnjudged],
 		Variance: n[nVariance],
 	}
-	t.Originals = n[nOriginals]
+	t.Estimated = n[nOriginals]
+	t.Originals = t.Estimated
 	if t.Variance > 0 { // an estimate may pass what it is of
 		t.Originals = min(t.Originals, t.Verified+t.Claimed)
 	}

@@ -58,11 +58,7 @@ func TestCluster(t *testing.T) {
 		}
 	}
 	for i, l := range direct {
-		var tables []string
-		err := l.One(t.Context(), "SELECT groupArray(concat(name, ' ', engine)) FROM (SELECT * FROM system.tables WHERE database = 'auditor' ORDER BY name)", &tables)
-		if want := tablesOf(steps); err != nil || !slices.Equal(tables, want) {
-			t.Errorf("server %d has %q, %v, want %q", i+1, tables, err, want)
-		}
+		tables := areMade(t, fmt.Sprintf("server %d", i+1), l, steps)
 		replicated := uint64(0)
 		for _, table := range tables {
 			if strings.Contains(table, " Replicated") {
@@ -277,6 +273,17 @@ func openReduced(t testing.TB, c *clickhousetest.Cluster, addr, database string)
 	}
 	t.Cleanup(func() { _ = r.Close() })
 	return r
+}
+
+// areMade wants all tables and views that steps make in database auditor, and no others. It
+// returns their names and engines.
+func areMade(t *testing.T, where string, l *store.Link, steps []migrations.Step) (tables []string) {
+	t.Helper()
+	err := l.One(t.Context(), "SELECT groupArray(concat(name, ' ', engine)) FROM (SELECT * FROM system.tables WHERE database = 'auditor' ORDER BY name)", &tables)
+	if want := tablesOf(steps); err != nil || !slices.Equal(tables, want) {
+		t.Errorf("%s has %q, %v, want %q", where, tables, err, want)
+	}
+	return tables
 }
 
 // tablesOf are the names and engines of what steps make, in order.

@@ -132,7 +132,7 @@ func (t *clickhouseTables) rowFact(f *fact, level int, k key, v *change) {
 	if !v.deleted {
 		f.rules, f.version, f.open, f.counts = v.rules, v.version, v.open, v.counts
 		f.arrivals, f.verified, f.claimed = v.plain.Arrivals, v.plain.Verified, v.plain.Claimed
-		f.unattributable, f.originals = v.plain.Unattributable.Total, v.plain.Originals
+		f.unattributable, f.originals = v.plain.Unattributable.Total, v.plain.Estimated
 	}
 }
 

@@ -83,7 +83,7 @@ func (t *transaction) put(level int, k key, v *value, always bool) (bool, error)
 		text = sqliteSQL[level].force
 	}
 	n, err := t.change(text, k.at, k.series, k.late, v.rules, int64(v.version), v.open,
-		int64(v.plain.Arrivals), int64(v.plain.Verified), int64(v.plain.Claimed), int64(v.plain.Unattributable.Total), int64(v.plain.Originals), v.counts)
+		int64(v.plain.Arrivals), int64(v.plain.Verified), int64(v.plain.Claimed), int64(v.plain.Unattributable.Total), int64(v.plain.Estimated), v.counts)
 	return n > 0, err
 }
 

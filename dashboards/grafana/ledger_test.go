@@ -1,12 +1,11 @@
 package grafana_test
 
-// Queries ask the views figures, questions and scopes alone: these are kept as they are
-// (docs/clickhouse.md). Bounds are seconds since 1970 in quotes, which a view takes for a
+// Queries ask views alone: these are kept as they are (docs/clickhouse.md). Bounds are seconds since 1970 in quotes, which a view takes for a
 // time whatever the zone of the server.
 const (
 	bounds = `from = '${__from:date:seconds}', to = '${__to:date:seconds}', dependency = ${dependency:sqlstring}`
 	// rows are of figures, with short names: else those of lines would stand for them.
-	rows = ` FROM (SELECT time, route, family, name, arrivals AS a, verified AS v, claimed AS c, unattributable AS u, originals AS o, repeats AS r, provisional AS p` +
+	rows = ` FROM (SELECT time, route, family, name, arrivals AS a, verified AS v, claimed AS c, unattributable AS u, originals AS o, provisional AS p` +
 		` FROM figures(resolution = '${resolution}', ` + bounds + `)) WHERE route IN (${route:sqlstring}) AND family = `
 	single = ` FROM questions(` + bounds + `) WHERE route IN (${route:sqlstring})`
 
@@ -22,7 +21,7 @@ const (
 
 // perSecond is a sum as a rate, final and provisional apart.
 func perSecond(sum, name string) string {
-	rate := `toNullable(sum(` + sum + `) / ` + step + `)`
+	rate := `toNullable(` + sum + ` / ` + step + `)`
 	return `if(max(p) = 0, ` + rate + `, NULL) AS ` + name + `, if(max(p) = 1, ` + rate + `, NULL) AS ` + name + `_provisional`
 }
 
@@ -41,8 +40,8 @@ func over(columns string) ask {
 
 // parts is a table of parts, by what they repeat.
 func parts(name, as, family string) ask {
-	return ask{expr: `SELECT ` + name + ` AS ` + as + `, sum(a) AS arrivals, if(` + attributable + ` = 0, NULL, sum(o)) AS originals, if(` + attributable + ` = 0, NULL, sum(r)) AS repeats, ` +
-		`(` + attributable + `) / nullIf(sum(o), 0) AS load_factor, (` + attributable + `) / sum(a) AS coverage, sum(v) / sum(a) AS verified_share, max(p) AS is_provisional` +
+	return ask{expr: `SELECT ` + name + ` AS ` + as + `, sum(a) AS arrivals, ` + known + originals + `) AS originals, ` + known + repeats + `) AS repeats, ` +
+		loadFactor + ` AS load_factor, ` + covered + ` AS coverage, sum(v) / sum(a) AS verified_share, max(p) AS is_provisional` +
 		rows + `'` + family + `' GROUP BY ` + as + ` ORDER BY repeats DESC NULLS LAST, arrivals DESC LIMIT 100`}
 }
 
@@ -73,23 +72,23 @@ var ledger = board{
 				whole(`sum(v) / nullIf(sum(a), 0) AS share, share AS state`)).with(runbooks("CoverageTooLow", "AuditorBlind")).with(func(p *panel) { p.words = coverageWords }),
 			number("Claimed", "percentunit", "The share of arrivals whose key says who asked, and proves nothing.", 4, whole(`sum(c) / nullIf(sum(a), 0) AS claimed`)),
 			number("Load factor", "suffix:×", "Attributable arrivals for each original in the range. No data while nothing original came.", 4,
-				whole(`(`+attributable+`) / nullIf(sum(o), 0) AS load_factor`)).with(runbooks("AmplificationAboveDeclared")),
+				whole(loadFactor+` AS load_factor`)).with(runbooks("AmplificationAboveDeclared")),
 			number("Arrivals", "short", "Requests that were counted in the range.", 4, whole(`nullIf(sum(a), 0) AS arrivals`)),
 			number("Repeats", "short", "Arrivals of a question that had come before: at least so many. No data where nothing could be attributed.", 4,
-				whole(`if(`+attributable+` = 0, NULL, sum(r)) AS repeats`)),
+				whole(known+repeats+`) AS repeats`)),
 			number("Provisional", "percentunit", "The share of arrivals in rows that are not final: late records may still add to them.", 4,
 				whole(`sumIf(a, p = 1) / nullIf(sum(a), 0) AS provisional_share`)),
 		}},
 		{"Originals and arrivals", []panel{
 			graph("Originals and arrivals", "reqps", "In a storm arrivals rise and originals stay flat. What is provisional is dashed; a gap is a step of which nothing is stored.", 12,
-				over(perSecond("a", "arrivals")+`, `+perSecond("o", "originals"))),
+				over(perSecond("sum(a)", "arrivals")+`, `+perSecond(originals, "originals"))),
 			graph("Coverage by class", "percentunit", "The share of arrivals of each class; together they are all.", 12,
 				over(shareOf("sum(v)", "verified")+`, `+shareOf("sum(c)", "claimed")+`, `+shareOf("sum(u)", "unattributable"))).
 				with(func(p *panel) { p.stacked, p.most = true, 1 }).with(runbooks("CoverageTooLow")),
 			graph("Load factor", "suffix:×", "Attributable arrivals for each original of the step. A gap where none is original.", 12,
-				over(`(`+attributable+`) / nullIf(sum(o), 0) AS load_factor`)).with(runbooks("AmplificationAboveDeclared")),
+				over(loadFactor+` AS load_factor`)).with(runbooks("AmplificationAboveDeclared")),
 			graph("Repeats and what could not be attributed", "reqps", "What is unattributable may be either: if it rises while originals stay flat, it may be repeats that nobody can count.", 12,
-				over(perSecond("r", "repeats")+`, `+perSecond("u", "unattributable"))),
+				over(perSecond(repeats, "repeats")+`, `+perSecond("sum(u)", "unattributable"))),
 		}},
 		{"Who", []panel{
 			{kind: "table", title: "Routes", unit: "none", w: 24, h: 8, first: "route_name", about: "The whole range, most repeats first. What has no value is not known.",
@@ -104,7 +103,7 @@ var ledger = board{
 				ask{expr: `SELECT nullIf(count(), 0) AS questions` + single}),
 			number("Arrivals of the worst", "short", "The most arrivals that one of them cost.", 4, ask{expr: `SELECT if(count() = 0, NULL, max(arrivals)) AS most` + single}),
 			number("Coverage", "percentunit", "Questions are only known of arrivals that could be attributed: this share of the range's, by proof or by claim.", 4,
-				whole(`(`+attributable+`) / nullIf(sum(a), 0) AS coverage`)).with(runbooks("CoverageTooLow")),
+				whole(covered+` AS coverage`)).with(runbooks("CoverageTooLow")),
 			graph("Questions that ended", "short", "Stored questions by the step of their last arrival, and their arrivals beyond the first. A question is stored a horizon (keys.horizon, 2 min) after its last arrival, so that the newest are missing.", 12,
 				ask{expr: `SELECT toStartOfInterval(toDateTime(last_arrival), toIntervalSecond(` + step + `)) AS time, toNullable(count()) AS questions, toNullable(sum(arrivals - 1)) AS repeats` + single + filled}),
 			{kind: "barchart", title: "Arrivals per stored question", unit: "short", w: 12, h: 8, first: "each", about: "How many of them took how many arrivals. Questions that came once are not stored unless store.questions is all.",

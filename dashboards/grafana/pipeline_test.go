@@ -13,7 +13,7 @@ var pipeline = board{
 	sections: []section{
 		{"Now", []panel{
 			{kind: "table", title: "Sources", unit: "none", w: 16, h: 9, first: "source",
-				about: "One line a source, of the instance where it is worst. Missing are offsets that were never read. Sources that are not keyed share a line of what is found over all of them, late arrivals and duplicates, which has no state of its own.",
+				about: "One line a source, of the instance where it is worst. Missing are offsets that were never read: records of Kafka, bytes of files and of what is sent. Sources that are not keyed share a line of what is found over all of them, late arrivals and duplicates, which has no state of its own.",
 				asks: []ask{
 					{`min by (source) (auditor_source_up{@})`, ""},
 					{`max by (source) (auditor_ingest_lag_seconds{@})`, ""},
@@ -44,7 +44,7 @@ var pipeline = board{
 			graph("Quarantined by reason", "recps", "Records that could not be read. auditor explain on such a line says why. No data while there was never one.", 8,
 				ask{`sum by (source, reason) (rate(auditor_quarantined_records_total{@}[$__rate_interval]))`, "{{source}} {{reason}}"}).
 				with(func(p *panel) { p.stacked = true }).with(runbooks("AuditorBlind")),
-			graph("Late, duplicate, missing", "recps", "Late: after their second was closed, counted as unattributable. Duplicate: copies that count once. Missing: offsets that were never read; what was counted before it was deleted is none.", 8,
+			graph("Late, duplicate, missing", "recps", "Late: after their second was closed, counted as unattributable. Duplicate: copies that count once. Missing: offsets that were never read, of Kafka records, of files and of what is sent bytes; what was counted before it was deleted is none.", 8,
 				ask{`sum by (source) (rate(auditor_late_arrivals_total{@}[$__rate_interval]))`, "{{source}} late"},
 				ask{`sum by (source) (rate(auditor_duplicate_records_total{@}[$__rate_interval]))`, "{{source}} duplicate"},
 				ask{`sum by (source) (rate(auditor_offset_gap_records_total{@}[$__rate_interval]))`, "{{source}} missing"}).with(runbooks("AuditorBlind")),

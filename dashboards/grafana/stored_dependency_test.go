@@ -44,7 +44,7 @@ var storedDependency = board{
 		}},
 		{"Originals and arrivals", []panel{
 			graph("Originals and arrivals", "reqps", "In a storm arrivals rise and originals stay flat; with more demand both rise. What is provisional is dashed; a gap is a step of which nothing is stored.", 12,
-				byTime(perSecond("a", "arrivals")+`, `+perSecond("o", "originals"))),
+				byTime(perSecond("sum(a)", "arrivals")+`, `+perSecond(originals, "originals"))),
 			graph("Coverage by class", "percentunit", "The share of arrivals of each class; together they are all.", 12,
 				byTime(shareOf("sum(v)", "verified")+`, `+shareOf("sum(c)", "claimed")+`, `+shareOf("sum(u)", "unattributable"))).
 				with(func(p *panel) { p.stacked, p.most = true, 1 }).with(runbooks("CoverageTooLow")),
@@ -55,7 +55,7 @@ var storedDependency = board{
 		}},
 		{"Work for nobody", []panel{
 			graph("Goodput and answers", "reqps", "Answers that the dependency wrote, and those of them that were successes for somebody who was still there.", 8,
-				byTime(perSecond("an", "answers")+`, `+perSecond("go", "goodput"))),
+				byTime(perSecond("sum(an)", "answers")+`, `+perSecond("sum(go)", "goodput"))),
 			graph("Dead share", "percentunit", "The share of answers that nobody was there to read, as far as the log can show departures: see beside.", 8,
 				byTime(deadShare+` AS dead_share`)).with(runbooks("DeadAnswers")).with(func(p *panel) { p.most = 1 }),
 			graph("Departures visible", "percentunit", "The share of the step's records that could have shown that the caller left. Dead answers among the others are not known.", 8,
@@ -69,7 +69,7 @@ var storedDependency = board{
 			number("Hops", "suffix:×", "From attempt numbers that each hop sets anew: tries of the adjacent caller per call, and calls per question by all that lies further out. No data without such numbers, or where there are repeats and every number is 1, as a proxy may have written them anew.", 8,
 				ofRange(`if(`+hopsKnown+`, sum(hn) / nullIf(sum(h1), 0), NULL) AS adjacent, if(`+hopsKnown+`, sum(hk) / nullIf(sum(hd), 0), NULL) AS above`)),
 			number("By the same peer", "percentunit", "The share of repeats that came by the same peer as the arrival before.", 4, ofRange(`sum(sp) / nullIf(`+repeats+`, 0) AS same_peer`)),
-			number("Coverage", "percentunit", "Hops and repeats are only known of arrivals that could be attributed: this share, by proof or by claim.", 4, ofRange(`(sum(v) + sum(c)) / nullIf(sum(a), 0) AS coverage`)).with(runbooks("CoverageTooLow")),
+			number("Coverage", "percentunit", "Hops and repeats are only known of arrivals that could be attributed: this share, by proof or by claim.", 4, ofRange(covered+` AS coverage`)).with(runbooks("CoverageTooLow")),
 			number("Early, of those asked to wait", "percentunit", "The share of returns after Retry-After that came too early. No data where nobody who was asked to wait returned, or no record has the header.", 4, ofRange(`sum(ry) / nullIf(sum(rr), 0) AS early_share`)).with(runbooks("RetryAfterIgnored")),
 			number("Asked to wait", "short", "Answers with Retry-After, and repeats whose arrival before had one. 0 also where the log has no field for the header.", 4, ofRange(`if(sum(a) = 0, NULL, sum(ra)) AS asked, if(sum(a) = 0, NULL, sum(rr)) AS came_back`)),
 			graph("What repeats followed", "reqps", "By what the arrival before got. Mostly success is polling, or one key for several questions, and no storm. Other answers are in none of them.", 12,
@@ -81,7 +81,7 @@ var storedDependency = board{
 			{kind: "barchart", title: "Questions that ended, by their arrivals", unit: "short", w: 18, h: 8, first: "each", about: "How many questions took how many arrivals, those that came once included. Above 32 a bar is up to the power of two that it names. A question ends a horizon (keys.horizon, 2 min) after its last arrival.",
 				asks: []ask{{expr: `SELECT toString(upper) AS each, sum(n) AS ended_questions FROM (SELECT en` + routed + `) ARRAY JOIN mapKeys(en) AS upper, mapValues(en) AS n GROUP BY upper ORDER BY upper`}}},
 			number("Coverage", "percentunit", "Questions are only known of arrivals that could be attributed: this share of the range's, by proof or by claim.", 6,
-				ofRange(`(sum(v) + sum(c)) / nullIf(sum(a), 0) AS coverage`)).with(runbooks("CoverageTooLow")).with(func(p *panel) { p.h = 8 }),
+				ofRange(covered+` AS coverage`)).with(runbooks("CoverageTooLow")).with(func(p *panel) { p.h = 8 }),
 		}},
 		{"Routes, originators, peers", []panel{
 			{kind: "table", title: "Routes", unit: "none", w: 24, h: 9, first: "route_name", about: "Of the whole range, most repeats first. What has no value is not known.",

@@ -23,7 +23,7 @@ var storedOverview = board{
 		}},
 		{"Repeats", []panel{
 			ofEach(graph("Originals and arrivals", "reqps", "In a storm arrivals rise and originals stay flat; with more demand both rise. What is provisional is dashed; a gap is a step of which nothing is stored.", 12,
-				byDependency(perSecond("a", "arrivals")+`, `+perSecond("o", "originals")))),
+				byDependency(perSecond("sum(a)", "arrivals")+`, `+perSecond(originals, "originals")))),
 			ofEach(coverageStored(12)),
 			ofEach(graph("Load factor", "suffix:×", "Attributable arrivals for each original of the step. A gap where none is original.", 12,
 				byDependency(loadFactor+` AS load_factor`))).with(runbooks("AmplificationAboveDeclared")),
@@ -37,7 +37,7 @@ var storedOverview = board{
 		}},
 		{"Work for nobody", []panel{
 			ofEach(graph("Goodput and answers", "reqps", "Answers that the dependency wrote, and those of them that were successes for somebody who was still there.", 8,
-				byDependency(perSecond("an", "answers")+`, `+perSecond("go", "goodput")))),
+				byDependency(perSecond("sum(an)", "answers")+`, `+perSecond("sum(go)", "goodput")))),
 			ofEach(graph("Dead share", "percentunit", "The share of answers that nobody was there to read, as far as the log can show departures: see beside.", 8,
 				byDependency(deadShare+` AS dead_share`))).with(runbooks("DeadAnswers")).with(func(p *panel) { p.most = 1 }),
 			ofEach(visibilityStored(8)),

@@ -9,8 +9,8 @@ var storedPipeline = board{
 		{"Now", []panel{
 			number("Final until, ago", "s", "How long ago the scope that is furthest behind was final. It grows while a scope is read no more, or cannot be stored; one that nobody reads any longer stays behind for good.", 6,
 				ask{expr: `SELECT if(count() = 0, NULL, toUnixTimestamp(now()) - min(closed)) AS ago FROM scopes WHERE closed > 0`}).with(runbooks("AuditorBlind")),
-			number("Offsets never read", "short", "Between the ranges of offsets that were counted, of all partitions: deleted before they were read. Offsets of followed files are bytes. 0: nothing is missing.", 6,
-				ask{expr: `SELECT if(count() = 0, NULL, sum(missing)) AS missing_offsets FROM counted`}).with(runbooks("AuditorBlind")),
+			number("Never read", "short", "Between the ranges of offsets that were counted, of all partitions: deleted before they were read. Records of Kafka, and bytes of files and of what is sent. 0: nothing is missing.", 6,
+				ask{expr: `SELECT if(count() = 0, NULL, sumIf(missing, startsWith(partition, 'kafka '))) AS records, if(count() = 0, NULL, sumIf(missing, NOT startsWith(partition, 'kafka '))) AS bytes FROM counted`}).with(runbooks("AuditorBlind")),
 			number("Provisional", "percentunit", "The share of the range's arrivals in rows that are not final: late records may still add to them.", 6,
 				ask{expr: `SELECT sumIf(a, p = 1) / nullIf(sum(a), 0) AS provisional_share` + measured}),
 			number("Schema", "none", "The step up to which the tables were made, and when. auditor migrate status says which the program wants.", 6,
@@ -20,12 +20,12 @@ var storedPipeline = board{
 			{kind: "table", title: "Scopes", unit: "none", w: 12, h: 8, first: "scope", about: "Up to where each scope is final. One that stands still is read no more, or cannot be stored.", runbooks: []string{"AuditorBlind"},
 				asks:    []ask{{expr: `SELECT scope, if(closed < 0, NULL, fromUnixTimestamp(closed, 'UTC')) AS final_until, if(closed < 0, NULL, toUnixTimestamp(now()) - closed) AS ago FROM scopes ORDER BY closed`}},
 				columns: map[string]column{"final_until": {title: "final until", unit: "none"}, "ago": {unit: "s"}}},
-			{kind: "table", title: "Partitions", unit: "none", w: 12, h: 8, first: "partition_name", about: "What was counted of each partition: how many offsets, in how many gaps how many were never read, and which comes next. Offsets of followed files are bytes.", runbooks: []string{"AuditorBlind"},
+			{kind: "table", title: "Partitions", unit: "none", w: 12, h: 8, first: "partition_name", about: "What was counted of each partition: how many offsets, in how many gaps how many were never read, and which comes next. Offsets of files and of what is sent are bytes, those of Kafka are records.", runbooks: []string{"AuditorBlind"},
 				asks: []ask{{expr: `SELECT partition AS partition_name, max(next) - min(first) - sum(missing) AS counted_offsets, countIf(missing > 0) AS gaps, sum(missing) AS missing_offsets, max(next) AS next_offset FROM counted GROUP BY partition ORDER BY missing_offsets DESC, partition_name LIMIT 1000`}},
 				columns: map[string]column{
 					"counted_offsets": {title: "counted", unit: "short"}, "gaps": {unit: "short"}, "missing_offsets": {title: "never read", unit: "short"}, "next_offset": {title: "next", unit: "none"},
 				}},
-			ofEach(graph("Arrivals that are stored", "reqps", "A gap is a step of which nothing is stored: nobody called, or nothing was read.", 12, byDependency(perSecond("a", "arrivals")))),
+			ofEach(graph("Arrivals that are stored", "reqps", "A gap is a step of which nothing is stored: nobody called, or nothing was read.", 12, byDependency(perSecond("sum(a)", "arrivals")))),
 			ofEach(graph("Late arrivals", "reqps", "Their record came after their second had closed: they are unattributable for that reason alone.", 12, byDependency(lines(`sumMap(why)['late']`, "late")))).with(runbooks("AuditorBlind")),
 		}},
 		{"Can it be believed", []panel{

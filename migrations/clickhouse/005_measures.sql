@@ -3,7 +3,8 @@
 -- Sums of everything that rows have counted, of all dependencies; those of two rows add.
 -- questions and hop_questions are of what had not come before in the range that is asked:
 -- only their sums over the whole of it mean something. from is rounded up to a whole step.
--- Seconds are NULL where the time of none of the arrivals is known that they are of.
+-- Seconds are NULL where the time of none of the arrivals is known that they are of: of
+-- repeats, whose number may be an estimate, only without any.
 --
 -- counts begins with its version and how many counters there are (3 bytes), and which are
 -- not 0 (8 bytes). What is not of the version that is read here is an error. The rest are
@@ -25,7 +26,7 @@ SELECT toDateTime(f.at, 'UTC') AS time, f.dependency AS dependency, f.route AS r
        sum(n[indexOf(some, 60)]) AS untimed, sum(n[indexOf(some, 61)]) AS untimed_dead, sum(n[indexOf(some, 62)]) AS untimed_repeats,
        if(untimed_dead > 0 AND untimed_dead >= disconnected + expired, NULL, sum(f.dead_ns) / 1e9) AS dead_seconds,
        if(untimed > 0 AND untimed >= arrivals, NULL, sum(f.busy_ns) / 1e9) AS busy_seconds,
-       if(untimed_repeats > 0 AND untimed_repeats >= repeats, NULL, sum(f.repeat_ns) / 1e9) AS repeat_seconds,
+       if(untimed_repeats > 0 AND untimed_repeats >= repeats AND sum(f.repeat_ns) = 0, NULL, sum(f.repeat_ns) / 1e9) AS repeat_seconds,
        sum(n[indexOf(some, 10)]) AS same_peer, sum(n[indexOf(some, 11)]) AS after_gone, sum(n[indexOf(some, 12)]) AS after_5xx, sum(n[indexOf(some, 13)]) AS after_429_503,
        sum(n[indexOf(some, 14)]) AS after_success, sum(n[indexOf(some, 21)]) AS after_in_flight,
        sum(n[indexOf(some, 34)]) AS retry_asked, sum(n[indexOf(some, 35)]) AS retry_returned, sum(n[indexOf(some, 36)]) AS retry_early,

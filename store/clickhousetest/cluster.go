@@ -19,10 +19,7 @@ type Cluster struct {
 func StartCluster(t testing.TB, n int) *Cluster {
 	t.Helper()
 	z := StartZooKeeper(t)
-	ports, err := freePorts(3 * n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ports := freePorts(t, 3*n)
 	c := &Cluster{Name: "fleet"}
 	var replicas strings.Builder
 	for i := range n {
@@ -37,8 +34,6 @@ func StartCluster(t testing.TB, n int) *Cluster {
 			"  <interserver_http_port>%d</interserver_http_port>\n", z.config(), c.Name, &replicas, c.Name, i+1, ports[3*i+2])))
 	}
 	// Who is asked to do something on the cluster crashes unless it waits for such work.
-	if err := z.await("mntr", fmt.Sprintf("zk_watch_count\t%d\n", n)); err != nil {
-		t.Fatal(err)
-	}
+	z.says(t, "mntr", fmt.Sprintf("zk_watch_count\t%d\n", n))
 	return c
 }

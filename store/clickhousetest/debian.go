@@ -47,10 +47,7 @@ const (
 // had the test is skipped, unless CI is set in the environment: then it fails.
 func StartDebian(t testing.TB) *Debian {
 	t.Helper()
-	ports, err := freePorts(2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ports := freePorts(t, 2)
 	return startDebian(t, ports[0], ports[1], "")
 }
 
@@ -92,47 +89,35 @@ func startDebian(t testing.TB, port, tlsPort int, more string) *Debian {
 	if err != nil {
 		missing(t, "Debian ClickHouse server", err)
 	}
-	d, err := runDebian(root, t.TempDir(), port, tlsPort, more)
+	certificate, key, err := selfSigned()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { d.stop(t) })
-	return d
-}
-
-// runDebian runs the server that is unpacked in a folder on another folder.
-func runDebian(root, dir string, port, tlsPort int, more string) (*Debian, error) {
-	certificate, key, err := selfSigned()
-	if err != nil {
-		return nil, err
-	}
 	ca := x509.NewCertPool()
 	ca.AppendCertsFromPEM(certificate)
+	dir := t.TempDir()
 	var config bytes.Buffer
 	err = template.Must(template.New("").Parse(debianConfig)).Execute(&config, map[string]any{"Port": port, "TLSPort": tlsPort, "Dir": dir, "More": more})
 	if err != nil {
-		return nil, err
+		t.Fatal(err)
 	}
 	for name, text := range map[string][]byte{"config.xml": config.Bytes(), "users.xml": []byte(debianUsers), "server.crt": certificate, "server.key": key} {
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-			return nil, err
+			t.Fatal(err)
 		}
 	}
-	libraries, err := filepath.Glob(filepath.Join(root, "usr", "lib", "*-linux-gnu"))
-	if err != nil {
-		return nil, err
-	}
-	others, err := filepath.Glob(filepath.Join(root, "lib", "*-linux-gnu"))
-	if err != nil {
-		return nil, err
+	var libraries []string
+	for _, lib := range []string{"usr/lib", "lib"} {
+		of, err := filepath.Glob(filepath.Join(root, lib, "*-linux-gnu"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		libraries = append(libraries, of...)
 	}
 	cmd := exec.Command(filepath.Join(root, "usr", "sbin", "clickhouse-server"), "--config-file="+filepath.Join(dir, "config.xml"))
-	cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+strings.Join(append(libraries, others...), ":"))
-	p, err := start("the ClickHouse server of Debian", cmd, dir, loopback(port), loopback(tlsPort))
-	if err != nil {
-		return nil, err
-	}
-	return &Debian{p, loopback(port), loopback(tlsPort), ca}, nil
+	cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+strings.Join(libraries, ":"))
+	addr, tlsAddr := loopback(port), loopback(tlsPort)
+	return &Debian{start(t, "the ClickHouse server of Debian", cmd, dir, addr, tlsAddr), addr, tlsAddr, ca}
 }
 
 // selfSigned makes a certificate for 127.0.0.1 that is its own authority, and its key.

@@ -1,7 +1,6 @@
 package clickhousetest
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -40,12 +39,27 @@ func startNative(t testing.TB, config []byte) *Native {
 	if err != nil {
 		missing(t, "ClickHouse engine", err)
 	}
-	n, err := runNative(path, t.TempDir(), config)
+	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { n.stop(t) })
-	return n
+	dir, port := t.TempDir(), freePorts(t, 1)[0]
+	args := []string{"--path=" + dir + "/data", "--listen_host=127.0.0.1", fmt.Sprintf("--tcp_port=%d", port)}
+	if config != nil {
+		if err := os.WriteFile(dir+"/config.xml", config, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, "--config-file="+dir+"/config.xml")
+	}
+	// It listens for as long as its first client reads: until its input ends, which it
+	// does with this process.
+	cmd := exec.Command(self, append(args, "--query=SYSTEM START LISTEN TCP; SELECT count() FROM file('-', 'LineAsString')")...)
+	cmd.Env = append(os.Environ(), libraryVariable+"="+path)
+	if _, err := cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	addr := loopback(port)
+	return &Native{start(t, "the ClickHouse engine", cmd, dir, addr), addr}
 }
 
 // libraryVariable is, in the environment of a test's binary, the engine's library: the
@@ -60,36 +74,4 @@ func init() {
 		}
 		os.Exit(0)
 	}
-}
-
-func runNative(library, dir string, config []byte) (*Native, error) {
-	ports, err := freePorts(1)
-	if err != nil {
-		return nil, err
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	args := []string{"--path=" + dir + "/data", "--listen_host=127.0.0.1", fmt.Sprintf("--tcp_port=%d", ports[0])}
-	if config != nil {
-		if err := os.WriteFile(dir+"/config.xml", config, 0o600); err != nil {
-			return nil, err
-		}
-		args = append(args, "--config-file="+dir+"/config.xml")
-	}
-	// It listens for as long as its first client reads: until its input ends, which it
-	// does with this process.
-	cmd := exec.Command(self, append(args, "--query=SYSTEM START LISTEN TCP; SELECT count() FROM file('-', 'LineAsString')")...)
-	cmd.Env = append(os.Environ(), libraryVariable+"="+library)
-	input, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	addr := loopback(ports[0])
-	p, err := start("the ClickHouse engine", cmd, dir, addr)
-	if err != nil {
-		return nil, errors.Join(err, input.Close())
-	}
-	return &Native{p, addr}, nil
 }

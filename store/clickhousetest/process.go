@@ -1,7 +1,6 @@
 package clickhousetest
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -14,57 +13,61 @@ import (
 
 // Process is a server in a process of its own.
 type Process struct {
+	what   string
 	cmd    *exec.Cmd
 	output string // the file of what it says
 	ended  chan struct{}
 	killed bool
 }
 
-// processStart bounds how long a server takes to listen.
+// processStart bounds how long a server takes to be of use.
 const processStart = time.Minute
 
-// start runs a server in a folder, and returns when it takes connections at all of its
-// addresses. What it says goes to the file output there; an error repeats that.
-func start(what string, cmd *exec.Cmd, dir string, addrs ...string) (*Process, error) {
+// start runs a server in a folder until the test ends, and returns when it takes
+// connections at all of its addresses. What it says goes to the file output there.
+func start(t testing.TB, what string, cmd *exec.Cmd, dir string, addrs ...string) *Process {
+	t.Helper()
 	output, err := os.Create(filepath.Join(dir, "output"))
 	if err != nil {
-		return nil, err
+		t.Fatal(err)
 	}
 	defer output.Close()
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, output, output
 	if err := cmd.Start(); err != nil {
-		return nil, err
+		t.Fatalf("%s does not start: %v", what, err)
 	}
-	p := &Process{cmd: cmd, output: output.Name(), ended: make(chan struct{})}
+	p := &Process{what: what, cmd: cmd, output: output.Name(), ended: make(chan struct{})}
 	go func() { _ = cmd.Wait(); close(p.ended) }()
-	if err := p.await(addrs); err != nil {
-		p.Kill()
-		return nil, fmt.Errorf("%s does not start: %w\n%s", what, err, p.said())
-	}
-	return p, nil
-}
-
-// await returns when the server takes connections at its addresses.
-func (p *Process) await(addrs []string) error {
-	end := time.Now().Add(processStart)
+	t.Cleanup(func() { p.stop(t) })
 	for _, addr := range addrs {
-		for {
+		p.await(t, func() error {
 			conn, err := net.Dial("tcp", addr)
-			if err == nil {
-				_ = conn.Close()
-				break
-			}
-			if time.Now().After(end) {
+			if err != nil {
 				return err
 			}
-			select {
-			case <-p.ended:
-				return errors.New("it has ended")
-			case <-time.After(20 * time.Millisecond):
-			}
+			return conn.Close()
+		})
+	}
+	return p
+}
+
+// await returns when the server is of use: when that has no error.
+func (p *Process) await(t testing.TB, use func() error) {
+	t.Helper()
+	for end := time.Now().Add(processStart); ; {
+		err := use()
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s does not start: %v", p.what, err)
+		}
+		select {
+		case <-p.ended:
+			t.Fatalf("%s does not start", p.what)
+		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	return nil
 }
 
 // maxSaid is how much of what a server said last is repeated.
@@ -80,12 +83,12 @@ func (p *Process) stop(t testing.TB) {
 	select {
 	case <-p.ended:
 		if !p.killed {
-			t.Errorf("a server has ended by itself: %s\n%s", p.cmd.ProcessState, p.said())
+			t.Errorf("%s has ended by itself: %s\n%s", p.what, p.cmd.ProcessState, p.said())
 		}
 	default:
 		p.Kill()
 		if t.Failed() {
-			t.Logf("%s said:\n%s", filepath.Base(p.cmd.Path), p.said())
+			t.Logf("%s said:\n%s", p.what, p.said())
 		}
 	}
 }
@@ -106,16 +109,17 @@ func (p *Process) Hang() (goOn func(), err error) {
 }
 
 // freePorts are ports of the loopback address that nobody listens at.
-func freePorts(n int) (ports []int, err error) {
+func freePorts(t testing.TB, n int) (ports []int) {
+	t.Helper()
 	for range n {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
-			return nil, err
+			t.Fatal(err)
 		}
 		defer l.Close()
 		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
 	}
-	return ports, nil
+	return ports
 }
 
 func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }

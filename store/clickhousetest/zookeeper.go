@@ -54,52 +54,31 @@ func StartZooKeeper(t testing.TB) *ZooKeeper {
 	if err != nil {
 		missing(t, "Java runtime", err)
 	}
-	z, err := runZooKeeper(java, root, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { z.stop(t) })
-	return z
-}
-
-func runZooKeeper(java, root, dir string) (*ZooKeeper, error) {
-	ports, err := freePorts(1)
-	if err != nil {
-		return nil, err
-	}
+	dir, port := t.TempDir(), freePorts(t, 1)[0]
 	config := filepath.Join(dir, "zoo.cfg")
-	if err := os.WriteFile(config, fmt.Appendf(nil, zooKeeperConfig, filepath.Join(dir, "data"), ports[0]), 0o600); err != nil {
-		return nil, err
+	if err := os.WriteFile(config, fmt.Appendf(nil, zooKeeperConfig, filepath.Join(dir, "data"), port), 0o600); err != nil {
+		t.Fatal(err)
 	}
 	var classes []string
 	for _, name := range zooKeeperClasses {
 		classes = append(classes, filepath.Join(root, "usr", "share", "java", name+".jar"))
 	}
 	cmd := exec.Command(java, "-Xmx128m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", strings.Join(classes, ":"), "org.apache.zookeeper.server.quorum.QuorumPeerMain", config)
-	p, err := start("ZooKeeper", cmd, dir, loopback(ports[0]))
-	if err != nil {
-		return nil, err
-	}
-	z := &ZooKeeper{p, ports[0]}
-	// It takes connections before it takes sessions.
-	if err := z.await("srvr", "Mode: standalone"); err != nil {
-		p.Kill()
-		return nil, fmt.Errorf("ZooKeeper does not start: %w\n%s", err, p.said())
-	}
-	return z, nil
+	z := &ZooKeeper{start(t, "ZooKeeper", cmd, dir, loopback(port)), port}
+	z.says(t, "srvr", "Mode: standalone") // it takes connections before it takes sessions
+	return z
 }
 
-// await returns when the answer to a word has some text in it.
-func (z *ZooKeeper) await(word, text string) error {
-	for end := time.Now().Add(processStart); ; time.Sleep(20 * time.Millisecond) {
+// says returns when the answer to a word has some text in it.
+func (z *ZooKeeper) says(t testing.TB, word, text string) {
+	t.Helper()
+	z.await(t, func() error {
 		answer, err := z.ask(word)
 		if strings.Contains(answer, text) {
 			return nil
 		}
-		if time.Now().After(end) {
-			return errors.Join(fmt.Errorf("to %s it says %q", word, answer), err)
-		}
-	}
+		return errors.Join(fmt.Errorf("to %s it says %q", word, answer), err)
+	})
 }
 
 // ask says one of the words that ZooKeeper answers without a session.

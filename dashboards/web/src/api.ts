@@ -191,7 +191,9 @@ export interface Sources extends Meta {
     counted: number;
     quarantined: { [reason: string]: number };
     late: Ratio;
-    gap_records: number;
+    /** one of the two is null, by what the source's offsets are */
+    gap_records: number | null;
+    gap_bytes: number | null;
   }[];
   together: { sources: string[]; late: number } | null;
 }

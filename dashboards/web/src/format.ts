@@ -19,6 +19,7 @@ export const count = (v: Ratio): string => or(v, digits);
 export const times = (v: Ratio): string => or(v, (v) => v.toFixed(v >= 100 ? 0 : 2) + "×");
 export const rate = (v: Ratio): string => or(v, (v) => digits(v) + "/s");
 export const seconds = (v: Ratio): string => or(v, (v) => digits(v) + " s");
+export const bytes = (v: Ratio): string => or(v, (v) => digits(v) + " B");
 
 /** atLeast marks what is a lower bound if something is not known. */
 export const atLeast = (unknown: number | undefined, text: string): string => (unknown && text !== none ? "≥ " + text : text);

@@ -1,7 +1,7 @@
 // Tables and lists: who, where, how often, how far they can be believed.
 
 import { fill, h, type Child } from "./dom";
-import { atLeast, clock, count, none, number, rate, seconds, share, times, type Ratio } from "./format";
+import { atLeast, bytes, clock, count, none, number, rate, seconds, share, times, type Ratio } from "./format";
 import { sorted, type AlertLog } from "./alerts";
 import type { Alert, Alerts, Policy, Question, Sources, Top, Values } from "./api";
 import type { View } from "./view";
@@ -209,7 +209,7 @@ export function sources(p: Panel, a: Sources): void {
   const together = a.together ? ` Late of ${a.together.sources.join(", ")} together: ${count(a.together.late)}.` : "";
   p.show(`Final until ${clock(a.complete_until)} UTC; ${covered(a.coverage)}.${sampled}${together}`, a.sources.length > 0 ? table(
     ["source", "state", "lag", "read until", "counted", "quarantined", "late", "gaps"],
-    a.sources.map((s) => [s.source, s.state + (s.error ? ": " + s.error : ""), seconds(s.lag_seconds), clock(s.watermark), count(s.counted), lost(s.quarantined), count(s.late), count(s.gap_records)]),
+    a.sources.map((s) => [s.source, s.state + (s.error ? ": " + s.error : ""), seconds(s.lag_seconds), clock(s.watermark), count(s.counted), lost(s.quarantined), count(s.late), s.gap_bytes === null ? count(s.gap_records) : bytes(s.gap_bytes)]),
     ["state", "quarantined"],
   ) : nothing("No source is known."));
 }

@@ -81,6 +81,11 @@ describe("the page of a hostile log", { timeout: 120_000 }, () => {
     await harmless();
   });
 
+  it("says in bytes what is lost of a file", async () => {
+    await text(page, "#sources thead", /gaps$/);
+    await text(page, "#sources tbody", / B$/);
+  });
+
   it("leads to hostile names by their address", async () => {
     for (const [kind, name] of [["route", other], ["peer", peer], ["route", route]]) {
       await page.locator(`#${kind}s tbody a`).filter({ hasText: name }).first().click();

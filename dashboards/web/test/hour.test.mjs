@@ -57,7 +57,7 @@ const api = {
       alert, labels: { dependency: "d3", severity: i < 2 ? "critical" : "warning" }, state: "firing", inhibited: false, told: true, value: 10, summary: "d3: something is too much", description: "", runbook_url: "https://example.invalid/" + alert, since: at(3000 + 60 * i), fired_at: at(3010 + 60 * i), resolved_at: null,
     })),
   }),
-  sources: () => ({ ...meta, sources: Array.from({ length: 10 }, (_, i) => ({ source: "source " + i, kind: "kafka", dependency: "d3", state: "reading", error: "", lag_seconds: 1, lag_records: 10, watermark: at(3599), counted: 1e6, quarantined: { syntax: 3 }, late: 1, gap_records: 0 })) }),
+  sources: () => ({ ...meta, sources: Array.from({ length: 10 }, (_, i) => ({ source: "source " + i, kind: "kafka", dependency: "d3", state: "reading", error: "", lag_seconds: 1, lag_records: 10, watermark: at(3599), counted: 1e6, quarantined: { syntax: 3 }, late: 1, gap_records: 0, gap_bytes: null })) }),
 };
 const panels = ["load", "answers", "dead", "budget", "coverage", "reasons", "hops", "per-question", "retries", "peers", "originators", "routes", "questions", "policy", "alerts", "sources"];
 

@@ -126,7 +126,7 @@ SELECT toDateTime(f.at, 'UTC') AS time, f.dependency AS dependency, f.route AS r
        sum(n[indexOf(some, 60)]) AS untimed, sum(n[indexOf(some, 61)]) AS untimed_dead, sum(n[indexOf(some, 62)]) AS untimed_repeats,
        if(untimed_dead > 0 AND untimed_dead >= disconnected + expired, NULL, sum(f.dead_ns) / 1e9) AS dead_seconds,
        if(untimed > 0 AND untimed >= arrivals, NULL, sum(f.busy_ns) / 1e9) AS busy_seconds,
-       if(untimed_repeats > 0 AND untimed_repeats >= repeats, NULL, sum(f.repeat_ns) / 1e9) AS repeat_seconds,
+       if(untimed_repeats > 0 AND untimed_repeats >= repeats AND sum(f.repeat_ns) = 0, NULL, sum(f.repeat_ns) / 1e9) AS repeat_seconds,
        sum(n[indexOf(some, 10)]) AS same_peer, sum(n[indexOf(some, 11)]) AS after_gone, sum(n[indexOf(some, 12)]) AS after_5xx, sum(n[indexOf(some, 13)]) AS after_429_503,
        sum(n[indexOf(some, 14)]) AS after_success, sum(n[indexOf(some, 21)]) AS after_in_flight,
        sum(n[indexOf(some, 34)]) AS retry_asked, sum(n[indexOf(some, 35)]) AS retry_returned, sum(n[indexOf(some, 36)]) AS retry_early,
