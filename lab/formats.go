@@ -27,10 +27,10 @@ func logfmtLine(b []byte, r *record) []byte {
 		b = append(append(b, " x_request_id="...), r.requestID...)
 	}
 	b = number(b, " attempt=", int64(r.attempt))
-	if r.carried >= 0 {
-		b = number(b, " attempts_left=", int64(r.carried))
+	if r.leftText != nil {
+		b = append(append(b, " attempts_left="...), r.leftText...)
 	}
-	b = numberOrDash(append(b, " retry_after="...), int64(r.retryAfter), r.retryAfter > 0)
+	b = orDash(append(b, " retry_after="...), r.waitText)
 	b = append(b, " client_gone="...)
 	b = strconv.AppendBool(b, r.departure != stays)
 	if r.departure != stays {
@@ -92,12 +92,8 @@ func otlpLine(b []byte, r *record) []byte {
 	header("request.header.question-key", r.keyText)
 	header("request.header.x-request-id", r.requestID)
 	header("request.header.x-envoy-attempt-count", strconv.AppendInt(digits[:0], int64(r.attempt), 10))
-	if r.carried >= 0 {
-		header("request.header.attempts-left", strconv.AppendInt(digits[:0], int64(r.carried), 10))
-	}
-	if r.retryAfter > 0 {
-		header("response.header.retry-after", strconv.AppendInt(digits[:0], int64(r.retryAfter), 10))
-	}
+	header("request.header.attempts-left", r.leftText)
+	header("response.header.retry-after", r.waitText)
 	b = append(b, `}},{"key":"client_gone","value":{"boolValue":`...)
 	b = strconv.AppendBool(b, r.departure != stays)
 	if r.departure != stays {
@@ -122,8 +118,8 @@ func patternLine(b []byte, r *record) []byte {
 	b = strconv.AppendBool(append(b, ' '), r.departure != stays)
 	b = append(append(b, ' '), departures[r.departure]...)
 	b = number(b, " ", int64(r.attempt))
-	b = numberOrDash(append(b, ' '), int64(r.carried), r.carried >= 0)
-	b = numberOrDash(append(b, ' '), int64(r.retryAfter), r.retryAfter > 0)
+	b = orDash(append(b, ' '), r.leftText)
+	b = orDash(append(b, ' '), r.waitText)
 	b = orDash(append(b, ' '), r.keyText)
 	b = orDash(append(b, ' '), r.requestID)
 	return number(b, " ", int64(r.n))

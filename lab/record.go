@@ -33,13 +33,14 @@ type fact struct {
 // record is a fact with what else stands in a line.
 type record struct {
 	fact
-	route     *Route
-	peer      string // address
-	item      int32
-	bytes     int
-	keyText   []byte
-	requestID []byte
-	n         uint64 // numbers the line
+	route *Route
+	peer  string // address
+	item  int32
+	bytes int
+	// What headers say; nil: there is none.
+	keyText, requestID, leftText, waitText []byte
+
+	n uint64 // numbers the line
 }
 
 // Formats are those in which a log can be written. Without says what one lacks.
@@ -65,6 +66,8 @@ type logbook struct {
 	sight sight // of the format
 	buf   []byte
 	r     record // that is written
+	left  [8]byte
+	wait  [16]byte // room for texts of it
 	n     uint64
 	err   error
 }
@@ -172,6 +175,12 @@ func (m *model) record(c *call, d departure) {
 	default:
 		r.keyText = s.qk1(m.book.text[:0], c.key|1<<63, f.start, true)
 	}
+	if f.carried >= 0 {
+		r.leftText = strconv.AppendInt(m.log.left[:0], int64(f.carried), 10)
+	}
+	if f.retryAfter > 0 {
+		r.waitText = strconv.AppendInt(m.log.wait[:0], int64(f.retryAfter), 10)
+	}
 	m.log.write(r)
 }
 
@@ -209,6 +218,9 @@ func (r *record) code() int64 {
 	}
 	return int64(r.status)
 }
+
+// port is the caller's: requests at one moment have connections of their own.
+func (r *record) port() int64 { return 32768 + int64(r.n%28000) }
 
 // path appends the request's path.
 func (r *record) path(b []byte) []byte {
@@ -249,12 +261,12 @@ func jsonLine(b []byte, r *record) []byte {
 		b = append(append(b, r.requestID...), '"')
 	}
 	b = number(b, `,"attempt":`, int64(r.attempt))
-	if r.carried >= 0 {
-		b = number(b, `,"attempts_left":`, int64(r.carried))
+	if r.leftText != nil {
+		b = append(append(b, `,"attempts_left":`...), r.leftText...)
 	}
 	b = append(b, `,"retry_after":`...)
-	if r.retryAfter > 0 {
-		b = strconv.AppendInt(b, int64(r.retryAfter), 10)
+	if r.waitText != nil {
+		b = append(b, r.waitText...)
 	} else {
 		b = append(b, "null"...)
 	}
@@ -300,14 +312,8 @@ func nginxLine(b []byte, r *record) []byte {
 	b = append(b, `","http_x_request_id":"`...)
 	b = append(b, r.requestID...)
 	b = number(b, `","http_x_envoy_attempt_count":"`, int64(r.attempt))
-	b = append(b, `","http_attempts_left":"`...)
-	if r.carried >= 0 {
-		b = strconv.AppendInt(b, int64(r.carried), 10)
-	}
-	b = append(b, `","sent_http_retry_after":"`...)
-	if r.retryAfter > 0 {
-		b = strconv.AppendInt(b, int64(r.retryAfter), 10)
-	}
+	b = append(append(b, `","http_attempts_left":"`...), r.leftText...)
+	b = append(append(b, `","sent_http_retry_after":"`...), r.waitText...)
 	b = append(b, `","request_id":"`...)
 	b = hex32(b, r.n)
 	return append(b, `","http_user_agent":"lab"}`...)
@@ -342,13 +348,7 @@ func envoyMembers(b []byte, r *record, cluster string) []byte {
 	b = text(b, `","method":"`, r.route.Method)
 	b = append(b, `,"path":"`...)
 	b = r.path(b)
-	flags, details := "-", "via_upstream"
-	switch r.departure {
-	case before:
-		flags, details = "DC", "downstream_remote_disconnect"
-	case undelivered, during:
-		flags = "DC"
-	}
+	flags, details := r.saidByEnvoy()
 	b = number(b, `","response_code":`, int64(r.status))
 	b = text(b, `,"response_flags":"`, flags)
 	b = text(b, `,"response_code_details":"`, details)
@@ -356,29 +356,27 @@ func envoyMembers(b []byte, r *record, cluster string) []byte {
 	b = number(b, `,"duration":`, r.end-r.start)
 	b = text(b, `,"upstream_request_attempt_count":1,"upstream_cluster":"`, cluster)
 	b = text(b, `,"dependency":"`, r.route.Target)
-	// Requests at one moment have connections of their own.
-	b = number(b, `,"upstream_local_address":"127.0.0.1:`, 32768+int64(r.n%28000))
+	b = number(b, `,"upstream_local_address":"127.0.0.1:`, r.port())
 	b = text(b, `","downstream_direct_remote_address":"`, r.peer)
 	b = append(b, `,"question_key":`...)
 	b = quotedOrNull(b, r.keyText)
 	b = append(b, `,"request_id":`...)
 	b = quotedOrNull(b, r.requestID)
 	b = number(b, `,"x_envoy_attempt_count":"`, int64(r.attempt))
-	b = append(b, `","attempts_left":`...)
-	if r.carried >= 0 {
-		b = number(b, `"`, int64(r.carried))
-		b = append(b, '"')
-	} else {
-		b = append(b, "null"...)
-	}
-	b = append(b, `,"retry_after":`...)
-	if r.retryAfter > 0 {
-		b = number(b, `"`, int64(r.retryAfter))
-		b = append(b, '"')
-	} else {
-		b = append(b, "null"...)
-	}
+	b = quotedOrNull(append(b, `","attempts_left":`...), r.leftText)
+	b = quotedOrNull(append(b, `,"retry_after":`...), r.waitText)
 	return append(b, `,"user_agent":"lab","access_log_type":"DownstreamEnd"}`...)
+}
+
+// saidByEnvoy are its response flags, and the details of its response code.
+func (r *record) saidByEnvoy() (flags, details string) {
+	switch r.departure {
+	case stays:
+		return "-", "via_upstream"
+	case before:
+		return "DC", "downstream_remote_disconnect"
+	}
+	return "DC", "via_upstream"
 }
 
 func quotedOrNull(b, v []byte) []byte {
