@@ -43,20 +43,6 @@ type record struct {
 	n uint64 // numbers the line
 }
 
-// Formats are those in which a log can be written. Without says what one lacks.
-func Formats() []string {
-	return []string{"json", "nginx-json", "envoy-json", "istio-json", "nginx-combined", "logfmt", "otlp-json", "pattern",
-		"envoy-text", "istio-text", "ingress-nginx", "otlp-proto", "envoy-als", "caddy-json", "traefik-json",
-		"haproxy", "apache", "iis", "alb", "traefik-clf", "linkerd-json"}
-}
-
-var writers = map[string]func(b []byte, r *record) []byte{
-	"json": jsonLine, "nginx-json": nginxLine, "envoy-json": envoyLine, "istio-json": istioLine, "nginx-combined": combinedLine, "logfmt": logfmtLine,
-	"otlp-json": otlpLine, "pattern": patternLine, "envoy-text": envoyTextLine, "istio-text": istioTextLine, "ingress-nginx": ingressLine,
-	"otlp-proto": otlpProtoLine, "envoy-als": alsLine, "caddy-json": caddyLine, "traefik-json": traefikLine, "haproxy": haproxyLine, "apache": apacheLine,
-	"iis": iisLine, "alb": albLine, "traefik-clf": traefikCLFLine, "linkerd-json": linkerdLine,
-}
-
 // logbook writes the log.
 type logbook struct {
 	w     io.Writer
@@ -73,7 +59,7 @@ type logbook struct {
 }
 
 func newLogbook(o Output) (*logbook, error) {
-	line := writers[o.Format]
+	line := formatNamed(o.Format).line
 	if line == nil && o.Log != nil {
 		return nil, fmt.Errorf("format %q is not written here: %v", o.Format, Formats())
 	}
@@ -333,16 +319,13 @@ func (r *record) sentByNginx() (completion string, header int) {
 // envoyLine writes what Envoy does by the json_format of docs/formats.md, on the
 // inbound side: code 0 with DC before the response, the code with DC after it was
 // there.
-func envoyLine(b []byte, r *record) []byte { return envoyMembers(b, r, "") }
+func envoyLine(b []byte, r *record) []byte { return envoyMembers(b, r, r.route.Target) }
 
 // istioLine writes what a sidecar does by the same format, on the target's side.
 func istioLine(b []byte, r *record) []byte { return envoyMembers(b, r, "inbound|8080||") }
 
-// envoyMembers writes a line of Envoy's; its cluster is the target if it is not given.
+// envoyMembers writes a line of Envoy's.
 func envoyMembers(b []byte, r *record, cluster string) []byte {
-	if cluster == "" {
-		cluster = r.route.Target
-	}
 	b = append(b, `{"start_time":"`...)
 	b = rfc3339(b, r.start)
 	b = text(b, `","method":"`, r.route.Method)
