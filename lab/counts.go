@@ -3,8 +3,8 @@ package lab
 import "strconv"
 
 // Counts is what is true of some arrivals, in the words and with the names of the
-// auditor's report. It holds every count of a report that a log can express, and is
-// counted from what happened, not from the log.
+// auditor's report, counted from what happened, not from the log. Of fan-out and of the
+// delays between arrivals it says nothing.
 type Counts struct {
 	Arrivals       uint64            `json:"arrivals"`
 	Attributable   uint64            `json:"attributable"`
