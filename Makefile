@@ -114,7 +114,8 @@ test-recorded: ## record logs from real nginx, Envoy, HAProxy, Apache and Caddy,
 	bash examples/record/caddy.sh
 	bash examples/record/envoy.sh
 
-test-lab: ## audit every arm of every scenario in every format, and want the truth
+test-lab: ## hold the lab and the drill to their figures, and the audit of every arm in every format to the truth
+	$(GO) test -count=1 -timeout 10m ./lab/...
 	$(GO) test -count=1 -timeout 20m -run '^TestLabTruth$$' ./cmd/auditor
 
 test-rig: ## hold the lab's model against a server and callers on real sockets, as a daemon sees them

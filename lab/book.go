@@ -15,7 +15,6 @@ type book struct {
 	reached uint64     // questions with a record
 	lost    uint64     // arrivals without a record: the target died, or the end came
 	signers []*signer
-	sight   sight     // of the log's format
 	shown   []*Counts // by route: what is left of counts in the log, nil if all is
 	seen    []fact    // room for a question's
 	text    []byte    // room for a key
@@ -51,7 +50,7 @@ func (b *book) begin(m *model) {
 	for range m.routes {
 		b.counts = append(b.counts, newCounts())
 	}
-	if b.sight = m.log.sight; b.sight.without != nil {
+	if m.log.sight.without != nil {
 		for range m.routes {
 			b.shown = append(b.shown, newCounts())
 		}
@@ -349,7 +348,6 @@ func (c *Counts) response(f *fact, deadline int64) {
 	c.Arrivals++
 	r := &c.Responses
 	r.Total++
-	r.visible++
 	refused := f.status == 429 || f.status == 503
 	if refused {
 		r.Refused++

@@ -8,53 +8,19 @@ import (
 	"strings"
 )
 
-// dependencyFields name the log's field that is the target's name.
-var dependencyFields = map[string]string{
-	"otlp-json": "service.name", "otlp-proto": "service.name", "envoy-als": "upstream_cluster", "caddy-json": "request.host", "traefik-json": "ServiceName",
-	"traefik-clf": "RouterName", "apache": "%v", "iis": "s-sitename", "haproxy": "backend", "alb": "domain_name", "linkerd-json": "host",
-}
-
-// patterns are those of the formats that have one.
-var patterns = map[string]string{"pattern": linePattern, "apache": apacheFormat, "iis": iisColumns}
-
-const (
-	envoyFields = "{dependency: dependency, question_key: question_key, x_request_id: request_id, attempt: x_envoy_attempt_count, attempts_left: attempts_left, retry_after: retry_after, peer: downstream_direct_remote_address}"
-	nginxFields = "{dependency: dependency, question_key: key, x_request_id: x_request_id, duration: rt, attempt: attempt, attempts_left: attempts_left, retry_after: retry_after, arrival_id: request_id}"
-	otlpFields  = "{attempts_left: http.request.header.attempts-left, peer: client.address}"
-)
-
-// logFields are the source's fields, where the names in the log are not enough.
-var logFields = map[string]string{
-	"nginx-json":     "{dependency: dependency, question_key: http_question_key, x_request_id: http_x_request_id, attempt: http_x_envoy_attempt_count, attempts_left: http_attempts_left, retry_after: sent_http_retry_after, arrival_id: request_id, peer: remote_addr}",
-	"nginx-combined": nginxFields,
-	"ingress-nginx":  "{dependency: dependency, question_key: key, x_request_id: x_request_id, attempt: attempt, attempts_left: attempts_left, retry_after: retry_after, arrival_id: request_id}",
-	"envoy-json":     envoyFields,
-	"istio-json":     envoyFields,
-	"envoy-text":     "{x_request_id: request_id}",
-	"istio-text":     "{x_request_id: request_id}",
-	"otlp-json":      otlpFields,
-	"otlp-proto":     otlpFields,
-	"envoy-als":      "{x_request_id: request_id, attempts_left: request_headers.attempts-left, peer: downstream_direct_remote_address}",
-	"caddy-json":     "{duration_ms: duration, attempts_left: request.headers.Attempts-Left}",
-	"traefik-json":   "{attempts_left: request_Attempts-Left}",
-	"apache":         "{arrival_id: UNIQUE_ID, question_key: Question-Key, x_request_id: X-Request-Id, attempt: X-Envoy-Attempt-Count, attempts_left: Attempts-Left, retry_after: Retry-After}",
-	"iis":            "{question_key: Question-Key, x_request_id: X-Request-Id, attempt: X-Envoy-Attempt-Count, attempts_left: Attempts-Left, retry_after: Retry-After}",
-}
-
 // Config is an auditor.yaml for the log of a scenario in a format, beside which
 // Originators lies as originators.yaml.
 func (s *Scenario) Config(format, log string) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# For the log of scenario %s.\n", s.Name)
-	name := cmp.Or(dependencyFields[format], "dependency")
-	fmt.Fprintf(&b, "dependency: {field: %q}\n", name)
+	f := formatNamed(format)
+	fmt.Fprintf(&b, "dependency: {field: %q}\n", cmp.Or(f.dependency, "dependency"))
 	fmt.Fprintf(&b, "sources:\n  - file: {paths: [%q], follow: false}\n    format: %s\n    attempt_trusted: true\n", log, format)
-	if pattern := patterns[format]; pattern != "" {
-		fmt.Fprintf(&b, "    pattern: '%s'\n", pattern)
+	if f.pattern != "" {
+		fmt.Fprintf(&b, "    pattern: '%s'\n", f.pattern)
 	}
-	fields := logFields[format]
-	if fields != "" {
-		fmt.Fprintf(&b, "    fields: %s\n", fields)
+	if f.fields != "" {
+		fmt.Fprintf(&b, "    fields: {%s}\n", f.fields)
 	}
 	var templates, peers []string
 	for i := range s.Routes {

@@ -3,8 +3,8 @@ package lab
 import "strconv"
 
 // Counts is what is true of some arrivals, in the words and with the names of the
-// auditor's report. It holds every count of a report that a log can express, and is
-// counted from what happened, not from the log.
+// auditor's report, counted from what happened, not from the log. Of fan-out and of the
+// delays between arrivals it says nothing.
 type Counts struct {
 	Arrivals       uint64            `json:"arrivals"`
 	Attributable   uint64            `json:"attributable"`
@@ -91,7 +91,7 @@ type Responses struct {
 	// been one: 1, unless the log's format lacks something.
 	Visibility *float64 `json:"visibility"`
 
-	visible uint64
+	mute uint64 // records that would not have
 }
 
 // Dead are the answers that were for nobody, as a log shows it.
@@ -140,7 +140,7 @@ func (c *Counts) add(o *Counts) {
 	a.During += b.During
 	a.Before += b.Before
 	a.Unplaced += b.Unplaced
-	a.visible += b.visible
+	a.mute += b.mute
 	a.Expired += b.Expired
 	a.DeadSeconds += b.DeadSeconds
 	a.BusySeconds += b.BusySeconds
@@ -169,7 +169,7 @@ func (c *Counts) complete() {
 		p.P50, p.P90, p.P99 = quantile(buckets, total, 50, most), quantile(buckets, total, 90, most), quantile(buckets, total, 99, most)
 	}
 	if r := &c.Responses; r.Total > 0 {
-		x := float64(r.visible) / float64(r.Total)
+		x := float64(r.Total-r.mute) / float64(r.Total)
 		r.Visibility = &x
 	}
 	if c.first > 0 {

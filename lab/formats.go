@@ -1,6 +1,70 @@
 package lab
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
+
+// format is one in which a log can be written, and what a configuration says to read it.
+type format struct {
+	name       string
+	line       func(b []byte, r *record) []byte
+	dependency string // field of the log that is the target's name; empty: dependency
+	fields     string // of the source, where the names in the log are not enough
+	pattern    string // of the source, where it has one
+}
+
+const (
+	nginxNames = "dependency: dependency, question_key: key, x_request_id: x_request_id, attempt: attempt, attempts_left: attempts_left, retry_after: retry_after, arrival_id: request_id"
+	envoyNames = "dependency: dependency, question_key: question_key, x_request_id: request_id, attempt: x_envoy_attempt_count, attempts_left: attempts_left, retry_after: retry_after, peer: downstream_direct_remote_address"
+	otlpNames  = "attempts_left: http.request.header.attempts-left, peer: client.address"
+)
+
+var formats = []format{
+	{name: "json", line: jsonLine},
+	{name: "nginx-json", line: nginxLine,
+		fields: "dependency: dependency, question_key: http_question_key, x_request_id: http_x_request_id, attempt: http_x_envoy_attempt_count, attempts_left: http_attempts_left, retry_after: sent_http_retry_after, arrival_id: request_id, peer: remote_addr"},
+	{name: "envoy-json", line: envoyLine, fields: envoyNames},
+	{name: "istio-json", line: istioLine, fields: envoyNames},
+	{name: "nginx-combined", line: combinedLine, fields: nginxNames + ", duration: rt"},
+	{name: "logfmt", line: logfmtLine},
+	{name: "otlp-json", line: otlpLine, dependency: "service.name", fields: otlpNames},
+	{name: "pattern", line: patternLine, pattern: linePattern},
+	{name: "envoy-text", line: envoyTextLine, fields: "x_request_id: request_id"},
+	{name: "istio-text", line: istioTextLine, fields: "x_request_id: request_id"},
+	{name: "ingress-nginx", line: ingressLine, fields: nginxNames},
+	{name: "otlp-proto", line: otlpProtoLine, dependency: "service.name", fields: otlpNames},
+	{name: "envoy-als", line: alsLine, dependency: "upstream_cluster",
+		fields: "x_request_id: request_id, attempts_left: request_headers.attempts-left, peer: downstream_direct_remote_address"},
+	{name: "caddy-json", line: caddyLine, dependency: "request.host", fields: "duration_ms: duration, attempts_left: request.headers.Attempts-Left"},
+	{name: "traefik-json", line: traefikLine, dependency: "ServiceName", fields: "attempts_left: request_Attempts-Left"},
+	{name: "haproxy", line: haproxyLine, dependency: "backend"},
+	{name: "apache", line: apacheLine, dependency: "%v", pattern: apacheFormat,
+		fields: "arrival_id: UNIQUE_ID, question_key: Question-Key, x_request_id: X-Request-Id, attempt: X-Envoy-Attempt-Count, attempts_left: Attempts-Left, retry_after: Retry-After"},
+	{name: "iis", line: iisLine, dependency: "s-sitename", pattern: iisColumns,
+		fields: "question_key: Question-Key, x_request_id: X-Request-Id, attempt: X-Envoy-Attempt-Count, attempts_left: Attempts-Left, retry_after: Retry-After"},
+	{name: "alb", line: albLine, dependency: "domain_name"},
+	{name: "traefik-clf", line: traefikCLFLine, dependency: "RouterName"},
+	{name: "linkerd-json", line: linkerdLine, dependency: "host"},
+}
+
+// formatNamed is the zero value if there is none of that name.
+func formatNamed(name string) format {
+	i := slices.IndexFunc(formats, func(f format) bool { return f.name == name })
+	if i < 0 {
+		return format{}
+	}
+	return formats[i]
+}
+
+// Formats are those in which a log can be written. Without says what one lacks.
+func Formats() []string {
+	var names []string
+	for i := range formats {
+		names = append(names, formats[i].name)
+	}
+	return names
+}
 
 // departures are their names.
 var departures = [...]string{stays: "-", undelivered: "undelivered_answer", during: "during_response", before: "before_response"}
@@ -27,10 +91,10 @@ func logfmtLine(b []byte, r *record) []byte {
 		b = append(append(b, " x_request_id="...), r.requestID...)
 	}
 	b = number(b, " attempt=", int64(r.attempt))
-	if r.carried >= 0 {
-		b = number(b, " attempts_left=", int64(r.carried))
+	if r.leftText != nil {
+		b = append(append(b, " attempts_left="...), r.leftText...)
 	}
-	b = numberOrDash(append(b, " retry_after="...), int64(r.retryAfter), r.retryAfter > 0)
+	b = orDash(append(b, " retry_after="...), r.waitText)
 	b = append(b, " client_gone="...)
 	b = strconv.AppendBool(b, r.departure != stays)
 	if r.departure != stays {
@@ -92,12 +156,8 @@ func otlpLine(b []byte, r *record) []byte {
 	header("request.header.question-key", r.keyText)
 	header("request.header.x-request-id", r.requestID)
 	header("request.header.x-envoy-attempt-count", strconv.AppendInt(digits[:0], int64(r.attempt), 10))
-	if r.carried >= 0 {
-		header("request.header.attempts-left", strconv.AppendInt(digits[:0], int64(r.carried), 10))
-	}
-	if r.retryAfter > 0 {
-		header("response.header.retry-after", strconv.AppendInt(digits[:0], int64(r.retryAfter), 10))
-	}
+	header("request.header.attempts-left", r.leftText)
+	header("response.header.retry-after", r.waitText)
 	b = append(b, `}},{"key":"client_gone","value":{"boolValue":`...)
 	b = strconv.AppendBool(b, r.departure != stays)
 	if r.departure != stays {
@@ -122,8 +182,8 @@ func patternLine(b []byte, r *record) []byte {
 	b = strconv.AppendBool(append(b, ' '), r.departure != stays)
 	b = append(append(b, ' '), departures[r.departure]...)
 	b = number(b, " ", int64(r.attempt))
-	b = numberOrDash(append(b, ' '), int64(r.carried), r.carried >= 0)
-	b = numberOrDash(append(b, ' '), int64(r.retryAfter), r.retryAfter > 0)
+	b = orDash(append(b, ' '), r.leftText)
+	b = orDash(append(b, ' '), r.waitText)
 	b = orDash(append(b, ' '), r.keyText)
 	b = orDash(append(b, ' '), r.requestID)
 	return number(b, " ", int64(r.n))

@@ -92,12 +92,8 @@ func otlpProtoLine(b []byte, r *record) []byte {
 				header("request.header.question-key", r.keyText)
 				header("request.header.x-request-id", r.requestID)
 				header("request.header.x-envoy-attempt-count", decimal(int64(r.attempt)))
-				if r.carried >= 0 {
-					header("request.header.attempts-left", decimal(int64(r.carried)))
-				}
-				if r.retryAfter > 0 {
-					header("response.header.retry-after", decimal(int64(r.retryAfter)))
-				}
+				header("request.header.attempts-left", r.leftText)
+				header("response.header.retry-after", r.waitText)
 				attribute("client_gone", func() { m.varint(2, uint64(min(r.departure, 1))) })
 				if r.departure != stays {
 					str("departure", departures[r.departure])
@@ -139,7 +135,7 @@ func alsLine(b []byte, r *record) []byte {
 			})
 		}
 	}
-	port := 32768 + r.n%28000 // requests at one moment have connections of their own
+	port := uint64(r.port())
 	id := r.requestID
 	if id == nil {
 		id = hex32(nil, r.n)
@@ -173,9 +169,7 @@ func alsLine(b []byte, r *record) []byte {
 		}
 		header(13, "question-key", r.keyText)
 		header(13, "x-envoy-attempt-count", decimal(int64(r.attempt)))
-		if r.carried >= 0 {
-			header(13, "attempts-left", decimal(int64(r.carried)))
-		}
+		header(13, "attempts-left", r.leftText)
 	}
 	response := func() {
 		if r.departure != before {
@@ -184,14 +178,9 @@ func alsLine(b []byte, r *record) []byte {
 		if r.bytes > 0 {
 			m.varint(3, uint64(r.bytes))
 		}
-		if r.retryAfter > 0 {
-			header(4, "retry-after", decimal(int64(r.retryAfter)))
-		}
-		if r.departure == before {
-			m.string(6, "downstream_remote_disconnect")
-		} else {
-			m.string(6, "via_upstream")
-		}
+		header(4, "retry-after", r.waitText)
+		_, details := r.saidByEnvoy()
+		m.string(6, details)
 	}
 	m.within(1, func() { // Identifier
 		m.within(1, func() { // Node

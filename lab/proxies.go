@@ -8,64 +8,53 @@ import (
 // envoyTextLine writes Envoy's default text line with pairs appended to it: what
 // envoyLine says, and the request's id where the default has it.
 func envoyTextLine(b []byte, r *record) []byte {
-	b, took := envoyTextHead(b, r, "")
-	b = took(b)
+	b = envoyTextHead(b, r, "")
 	return envoyTextPairs(append(b, `"127.0.0.1:9000"`...), r)
 }
 
 // istioTextLine writes a sidecar's default text line, on the target's side, with the
 // same pairs. Its caller's address has a port.
 func istioTextLine(b []byte, r *record) []byte {
-	details := "via_upstream"
-	if r.departure == before {
-		details = "downstream_remote_disconnect"
-	}
-	b, took := envoyTextHead(b, r, " "+details+` - "-"`)
-	b = took(b)
+	_, details := r.saidByEnvoy()
+	b = envoyTextHead(b, r, " "+details+` - "-"`)
 	b = append(b, `"127.0.0.1:8080" inbound|8080|| 127.0.0.6:`...)
-	b = strconv.AppendInt(b, 32768+int64(r.n%28000), 10)
+	b = strconv.AppendInt(b, r.port(), 10)
 	b = append(b, " 10.77.1.1:8080 "...)
 	b = append(b, r.peer...)
-	b = number(b, ":", 32768+int64(r.n%28000))
+	b = number(b, ":", r.port())
 	b = append(b, " outbound_.8080_._.lab default"...)
 	return envoyTextPairs(b, r)
 }
 
-// envoyTextHead writes what both lines begin with, and returns what writes the rest up
-// to the upstream's host; details are Istio's alone.
-func envoyTextHead(b []byte, r *record, details string) (_ []byte, rest func([]byte) []byte) {
+// envoyTextHead writes what both lines begin with, up to the upstream's host; details are
+// Istio's alone.
+func envoyTextHead(b []byte, r *record, details string) []byte {
+	flags, _ := r.saidByEnvoy()
 	b = rfc3339(append(b, '['), r.start)
 	b = append(b, `] "`...)
 	b = append(b, r.route.Method...)
 	b = r.path(append(b, ' '))
 	b = number(b, ` HTTP/1.1" `, int64(r.status))
-	if r.departure == stays {
-		b = append(b, " -"...)
-	} else {
-		b = append(b, " DC"...)
-	}
+	b = append(append(b, ' '), flags...)
 	b = append(b, details...)
-	return b, func(b []byte) []byte {
-		b = number(b, " 0 ", int64(r.bytes))
-		b = number(b, " ", r.end-r.start)
-		b = numberOrDash(append(b, ' '), r.end-r.start, r.departure != before)
-		b = append(b, ` "-" "lab" "`...)
-		b = orDash(b, r.requestID)
-		return append(b, `" "target.lab" `...)
-	}
+	b = number(b, " 0 ", int64(r.bytes))
+	b = number(b, " ", r.end-r.start)
+	b = numberOrDash(append(b, ' '), r.end-r.start, r.departure != before)
+	b = append(b, ` "-" "lab" "`...)
+	b = orDash(b, r.requestID)
+	return append(b, `" "target.lab" `...)
 }
 
 func envoyTextPairs(b []byte, r *record) []byte {
 	b = append(b, " dependency="...)
 	b = append(b, r.route.Target...)
-	// Requests at one moment have connections of their own.
-	b = number(b, " peer_port=", 32768+int64(r.n%28000))
+	b = number(b, " peer_port=", r.port())
 	b = text(b, ` peer="`, r.peer)
 	b = append(b, ` question_key="`...)
 	b = orDash(b, r.keyText)
 	b = number(b, `" x_envoy_attempt_count="`, int64(r.attempt))
-	b = numberOrDash(append(b, `" attempts_left="`...), int64(r.carried), r.carried >= 0)
-	b = numberOrDash(append(b, `" retry_after="`...), int64(r.retryAfter), r.retryAfter > 0)
+	b = orDash(append(b, `" attempts_left="`...), r.leftText)
+	b = orDash(append(b, `" retry_after="`...), r.waitText)
 	return append(b, '"')
 }
 
@@ -92,8 +81,8 @@ func nginxPairs(b []byte, r *record, header int) []byte {
 	b = append(b, `" x_request_id="`...)
 	b = orDash(b, r.requestID)
 	b = number(b, `" attempt=`, int64(r.attempt))
-	b = numberOrDash(append(b, " attempts_left="...), int64(r.carried), r.carried >= 0)
-	b = numberOrDash(append(b, " retry_after="...), int64(r.retryAfter), r.retryAfter > 0)
+	b = orDash(append(b, " attempts_left="...), r.leftText)
+	b = orDash(append(b, " retry_after="...), r.waitText)
 	b = append(b, " request_id="...)
 	return hex32(b, r.n)
 }
@@ -131,7 +120,7 @@ func haproxyLine(b []byte, r *record) []byte {
 	b = time.UnixMilli(r.end).UTC().AppendFormat(b, "Jan _2 15:04:05")
 	b = append(b, " lb haproxy[77]: "...)
 	b = append(b, r.peer...)
-	b = number(b, ":", 32768+int64(r.n%28000))
+	b = number(b, ":", r.port())
 	b = time.UnixMilli(r.start).UTC().AppendFormat(append(b, " ["...), "02/Jan/2006:15:04:05.000")
 	b = append(b, "] audited "...)
 	b = append(b, r.route.Target...)
@@ -162,13 +151,7 @@ func haproxyLine(b []byte, r *record) []byte {
 	b = append(b, `" x_request_id="`...)
 	b = append(b, r.requestID...)
 	b = number(b, `" x_envoy_attempt_count="`, int64(r.attempt))
-	b = append(b, `" attempts_left="`...)
-	if r.carried >= 0 {
-		b = strconv.AppendInt(b, int64(r.carried), 10)
-	}
-	b = append(b, `" retry_after="`...)
-	if r.retryAfter > 0 {
-		b = strconv.AppendInt(b, int64(r.retryAfter), 10)
-	}
+	b = append(append(b, `" attempts_left="`...), r.leftText...)
+	b = append(append(b, `" retry_after="`...), r.waitText...)
 	return append(b, '"')
 }

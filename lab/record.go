@@ -33,27 +33,14 @@ type fact struct {
 // record is a fact with what else stands in a line.
 type record struct {
 	fact
-	route     *Route
-	peer      string // address
-	item      int32
-	bytes     int
-	keyText   []byte
-	requestID []byte
-	n         uint64 // numbers the line
-}
+	route *Route
+	peer  string // address
+	item  int32
+	bytes int
+	// What headers say; nil: there is none.
+	keyText, requestID, leftText, waitText []byte
 
-// Formats are those in which a log can be written. Without says what one lacks.
-func Formats() []string {
-	return []string{"json", "nginx-json", "envoy-json", "istio-json", "nginx-combined", "logfmt", "otlp-json", "pattern",
-		"envoy-text", "istio-text", "ingress-nginx", "otlp-proto", "envoy-als", "caddy-json", "traefik-json",
-		"haproxy", "apache", "iis", "alb", "traefik-clf", "linkerd-json"}
-}
-
-var writers = map[string]func(b []byte, r *record) []byte{
-	"json": jsonLine, "nginx-json": nginxLine, "envoy-json": envoyLine, "istio-json": istioLine, "nginx-combined": combinedLine, "logfmt": logfmtLine,
-	"otlp-json": otlpLine, "pattern": patternLine, "envoy-text": envoyTextLine, "istio-text": istioTextLine, "ingress-nginx": ingressLine,
-	"otlp-proto": otlpProtoLine, "envoy-als": alsLine, "caddy-json": caddyLine, "traefik-json": traefikLine, "haproxy": haproxyLine, "apache": apacheLine,
-	"iis": iisLine, "alb": albLine, "traefik-clf": traefikCLFLine, "linkerd-json": linkerdLine,
+	n uint64 // numbers the line
 }
 
 // logbook writes the log.
@@ -65,12 +52,14 @@ type logbook struct {
 	sight sight // of the format
 	buf   []byte
 	r     record // that is written
+	left  [8]byte
+	wait  [16]byte // room for texts of it
 	n     uint64
 	err   error
 }
 
 func newLogbook(o Output) (*logbook, error) {
-	line := writers[o.Format]
+	line := formatNamed(o.Format).line
 	if line == nil && o.Log != nil {
 		return nil, fmt.Errorf("format %q is not written here: %v", o.Format, Formats())
 	}
@@ -172,6 +161,12 @@ func (m *model) record(c *call, d departure) {
 	default:
 		r.keyText = s.qk1(m.book.text[:0], c.key|1<<63, f.start, true)
 	}
+	if f.carried >= 0 {
+		r.leftText = strconv.AppendInt(m.log.left[:0], int64(f.carried), 10)
+	}
+	if f.retryAfter > 0 {
+		r.waitText = strconv.AppendInt(m.log.wait[:0], int64(f.retryAfter), 10)
+	}
 	m.log.write(r)
 }
 
@@ -209,6 +204,9 @@ func (r *record) code() int64 {
 	}
 	return int64(r.status)
 }
+
+// port is the caller's: requests at one moment have connections of their own.
+func (r *record) port() int64 { return 32768 + int64(r.n%28000) }
 
 // path appends the request's path.
 func (r *record) path(b []byte) []byte {
@@ -249,12 +247,12 @@ func jsonLine(b []byte, r *record) []byte {
 		b = append(append(b, r.requestID...), '"')
 	}
 	b = number(b, `,"attempt":`, int64(r.attempt))
-	if r.carried >= 0 {
-		b = number(b, `,"attempts_left":`, int64(r.carried))
+	if r.leftText != nil {
+		b = append(append(b, `,"attempts_left":`...), r.leftText...)
 	}
 	b = append(b, `,"retry_after":`...)
-	if r.retryAfter > 0 {
-		b = strconv.AppendInt(b, int64(r.retryAfter), 10)
+	if r.waitText != nil {
+		b = append(b, r.waitText...)
 	} else {
 		b = append(b, "null"...)
 	}
@@ -300,14 +298,8 @@ func nginxLine(b []byte, r *record) []byte {
 	b = append(b, `","http_x_request_id":"`...)
 	b = append(b, r.requestID...)
 	b = number(b, `","http_x_envoy_attempt_count":"`, int64(r.attempt))
-	b = append(b, `","http_attempts_left":"`...)
-	if r.carried >= 0 {
-		b = strconv.AppendInt(b, int64(r.carried), 10)
-	}
-	b = append(b, `","sent_http_retry_after":"`...)
-	if r.retryAfter > 0 {
-		b = strconv.AppendInt(b, int64(r.retryAfter), 10)
-	}
+	b = append(append(b, `","http_attempts_left":"`...), r.leftText...)
+	b = append(append(b, `","sent_http_retry_after":"`...), r.waitText...)
 	b = append(b, `","request_id":"`...)
 	b = hex32(b, r.n)
 	return append(b, `","http_user_agent":"lab"}`...)
@@ -327,28 +319,19 @@ func (r *record) sentByNginx() (completion string, header int) {
 // envoyLine writes what Envoy does by the json_format of docs/formats.md, on the
 // inbound side: code 0 with DC before the response, the code with DC after it was
 // there.
-func envoyLine(b []byte, r *record) []byte { return envoyMembers(b, r, "") }
+func envoyLine(b []byte, r *record) []byte { return envoyMembers(b, r, r.route.Target) }
 
 // istioLine writes what a sidecar does by the same format, on the target's side.
 func istioLine(b []byte, r *record) []byte { return envoyMembers(b, r, "inbound|8080||") }
 
-// envoyMembers writes a line of Envoy's; its cluster is the target if it is not given.
+// envoyMembers writes a line of Envoy's.
 func envoyMembers(b []byte, r *record, cluster string) []byte {
-	if cluster == "" {
-		cluster = r.route.Target
-	}
 	b = append(b, `{"start_time":"`...)
 	b = rfc3339(b, r.start)
 	b = text(b, `","method":"`, r.route.Method)
 	b = append(b, `,"path":"`...)
 	b = r.path(b)
-	flags, details := "-", "via_upstream"
-	switch r.departure {
-	case before:
-		flags, details = "DC", "downstream_remote_disconnect"
-	case undelivered, during:
-		flags = "DC"
-	}
+	flags, details := r.saidByEnvoy()
 	b = number(b, `","response_code":`, int64(r.status))
 	b = text(b, `,"response_flags":"`, flags)
 	b = text(b, `,"response_code_details":"`, details)
@@ -356,29 +339,27 @@ func envoyMembers(b []byte, r *record, cluster string) []byte {
 	b = number(b, `,"duration":`, r.end-r.start)
 	b = text(b, `,"upstream_request_attempt_count":1,"upstream_cluster":"`, cluster)
 	b = text(b, `,"dependency":"`, r.route.Target)
-	// Requests at one moment have connections of their own.
-	b = number(b, `,"upstream_local_address":"127.0.0.1:`, 32768+int64(r.n%28000))
+	b = number(b, `,"upstream_local_address":"127.0.0.1:`, r.port())
 	b = text(b, `","downstream_direct_remote_address":"`, r.peer)
 	b = append(b, `,"question_key":`...)
 	b = quotedOrNull(b, r.keyText)
 	b = append(b, `,"request_id":`...)
 	b = quotedOrNull(b, r.requestID)
 	b = number(b, `,"x_envoy_attempt_count":"`, int64(r.attempt))
-	b = append(b, `","attempts_left":`...)
-	if r.carried >= 0 {
-		b = number(b, `"`, int64(r.carried))
-		b = append(b, '"')
-	} else {
-		b = append(b, "null"...)
-	}
-	b = append(b, `,"retry_after":`...)
-	if r.retryAfter > 0 {
-		b = number(b, `"`, int64(r.retryAfter))
-		b = append(b, '"')
-	} else {
-		b = append(b, "null"...)
-	}
+	b = quotedOrNull(append(b, `","attempts_left":`...), r.leftText)
+	b = quotedOrNull(append(b, `,"retry_after":`...), r.waitText)
 	return append(b, `,"user_agent":"lab","access_log_type":"DownstreamEnd"}`...)
+}
+
+// saidByEnvoy are its response flags, and the details of its response code.
+func (r *record) saidByEnvoy() (flags, details string) {
+	switch r.departure {
+	case stays:
+		return "-", "via_upstream"
+	case before:
+		return "DC", "downstream_remote_disconnect"
+	}
+	return "DC", "via_upstream"
 }
 
 func quotedOrNull(b, v []byte) []byte {

@@ -53,7 +53,7 @@ func (m *members) request(r *record) {
 	m.put("Question-Key", r.keyText)
 	m.put("X-Request-Id", r.requestID)
 	m.number("X-Envoy-Attempt-Count", int64(r.attempt), true)
-	m.number("Attempts-Left", int64(r.carried), r.carried >= 0)
+	m.put("Attempts-Left", r.leftText)
 }
 
 // caddyLine writes what Caddy does, with duration_format ms, of answers that it makes
@@ -63,7 +63,7 @@ func caddyLine(b []byte, r *record) []byte {
 	b = append(b, `{"level":"info","ts":`...)
 	b = seconds(b, r.end)
 	b = text(b, `,"logger":"http.log.access.log0","msg":"handled request","request":{"remote_ip":"`, r.peer)
-	b = number(b, `,"remote_port":"`, 32768+int64(r.n%28000))
+	b = number(b, `,"remote_port":"`, r.port())
 	b = text(b, `","client_ip":"`, r.peer)
 	b = text(b, `,"proto":"HTTP/1.1","method":"`, r.route.Method)
 	b = text(b, `,"host":"`, r.route.Target)
@@ -77,7 +77,7 @@ func caddyLine(b []byte, r *record) []byte {
 	m = members{b: append(b, `,"resp_headers":{`...), open: `"`, shut: `":["`, end: `"]`, first: true}
 	m.put("Server", []byte("Caddy"))
 	m.number("Content-Length", r.length(), r.departure != before)
-	m.number("Retry-After", int64(r.retryAfter), r.retryAfter > 0)
+	m.put("Retry-After", r.waitText)
 	return append(m.b, `}}`...)
 }
 
@@ -90,7 +90,7 @@ func traefikLine(b []byte, r *record) []byte {
 	}
 	b = append(b, `{"ClientAddr":"`...)
 	b = append(b, r.peer...)
-	b = number(b, ":", 32768+int64(r.n%28000))
+	b = number(b, ":", r.port())
 	b = text(b, `","ClientHost":"`, r.peer)
 	b = number(b, `,"DownstreamContentSize":`, size)
 	b = number(b, `,"DownstreamStatus":`, r.code())
@@ -110,7 +110,7 @@ func traefikLine(b []byte, r *record) []byte {
 	m.open = `"downstream_`
 	m.number("Content-Length", r.length(), r.departure != before)
 	m.put("Content-Type", []byte("text/plain"))
-	m.number("Retry-After", int64(r.retryAfter), r.retryAfter > 0)
+	m.put("Retry-After", r.waitText)
 	b = append(m.b, `,"level":"info","msg":"","time":"`...)
 	b = rfc3339(b, r.end-r.end%1000)
 	return append(b, `"}`...)
@@ -169,8 +169,8 @@ func apacheLine(b []byte, r *record) []byte {
 	b = append(b, `" request_id="`...)
 	b = orDash(b, r.requestID)
 	b = number(b, `" attempt="`, int64(r.attempt))
-	b = numberOrDash(append(b, `" attempts_left="`...), int64(r.carried), r.carried >= 0)
-	b = numberOrDash(append(b, `" retry_after="`...), int64(r.retryAfter), r.retryAfter > 0)
+	b = orDash(append(b, `" attempts_left="`...), r.leftText)
+	b = orDash(append(b, `" retry_after="`...), r.waitText)
 	return append(b, '"')
 }
 
@@ -199,8 +199,8 @@ func iisLine(b []byte, r *record) []byte {
 	b = orDash(append(b, ' '), r.keyText)
 	b = orDash(append(b, ' '), r.requestID)
 	b = number(b, " ", int64(r.attempt))
-	b = numberOrDash(append(b, ' '), int64(r.carried), r.carried >= 0)
-	return numberOrDash(append(b, ' '), int64(r.retryAfter), r.retryAfter > 0)
+	b = orDash(append(b, ' '), r.leftText)
+	return orDash(append(b, ' '), r.waitText)
 }
 
 // albLine writes what a load balancer of AWS's does: 460 where the caller left before
@@ -213,7 +213,7 @@ func albLine(b []byte, r *record) []byte {
 	b = rfc3339(append(b, "https "...), r.end)
 	b = append(b[:len(b)-1], "000Z app/lab/50dc6c495c0c9188 "...)
 	b = append(b, r.peer...)
-	b = number(b, ":", 32768+int64(r.n%28000))
+	b = number(b, ":", r.port())
 	b = append(b, " 10.77.1.1:8080 0.000 "...)
 	if r.departure == before {
 		b = append(b, "-1 -1"...)
@@ -242,7 +242,7 @@ func albLine(b []byte, r *record) []byte {
 func linkerdLine(b []byte, r *record) []byte {
 	b = append(b, `{"client.addr":"`...)
 	b = append(b, r.peer...)
-	b = number(b, ":", 32768+int64(r.n%28000))
+	b = number(b, ":", r.port())
 	b = text(b, `","client.id":"-","host":"`, r.route.Target)
 	b = text(b, `,"method":"`, r.route.Method)
 	b = number(b, `,"processing_ns":"`, 40_000)

@@ -10,15 +10,11 @@ type sight struct {
 	// coarse: stamps are whole seconds, so that neither the order of a question's arrivals
 	// nor the delays between them are known.
 	coarse bool
+	// mute: a line without a departure does not prove that nobody left.
+	mute bool
 	// leaves makes of a fact what is left of it in its line; nil: all.
 	leaves func(*fact)
-	// proves says whether such a line would have shown a departure; nil: each would.
-	proves func(*fact) bool
 }
-
-// What is left of departures: those that a line shows prove themselves, and a line
-// without one proves nothing.
-func showsItself(f *fact) bool { return f.departure != stays }
 
 // sights are those of the formats that lack something, whoever reads them. Each is what
 // the logger was measured or is documented to write.
@@ -32,18 +28,18 @@ var sights = map[string]sight{
 	// The callers here reset their connections when they leave, which %X shows.
 	// A 503 or 504 that nobody got may be httpd's own, and is read as such.
 	"apache": {without: []string{"that who did not leave has stayed: callers who close in the ordinary way, while httpd waits, are not in the log", "whose a 503 or 504 was that reached nobody"},
-		proves: showsItself, leaves: func(f *fact) {
+		mute: true, leaves: func(f *fact) {
 			if f.departure == undelivered && (f.status == 503 || f.status == 504) {
 				f.departure = before
 			}
 		}},
 	"iis": {without: []string{"when a caller left, before the answer or later", "that who did not leave has stayed", "times below a second"},
-		coarse: true, proves: showsItself, leaves: func(f *fact) {
+		coarse: true, mute: true, leaves: func(f *fact) {
 			if f.departure != stays {
 				f.departure = unplaced
 			}
 		}},
-	"alb": {without: []string{"keys, attempts and Retry-After", "departures during the answer", "that who did not leave has stayed"}, anonymous: true, proves: showsItself, leaves: func(f *fact) {
+	"alb": {without: []string{"keys, attempts and Retry-After", "departures during the answer", "that who did not leave has stayed"}, anonymous: true, mute: true, leaves: func(f *fact) {
 		switch f.departure {
 		case undelivered:
 			f.status = 460
@@ -52,13 +48,13 @@ var sights = map[string]sight{
 		}
 	}},
 	"traefik-clf": {without: []string{"keys, attempts and Retry-After", "departures but those before the answer", "that who did not leave has stayed", "times below a second"},
-		anonymous: true, proves: showsItself, leaves: func(f *fact) {
+		anonymous: true, mute: true, leaves: func(f *fact) {
 			if f.departure != before {
 				f.departure = stays
 			}
 		}},
 	"linkerd-json": {without: []string{"keys, attempts and Retry-After", "departures"}, anonymous: true,
-		proves: func(*fact) bool { return false }, leaves: func(f *fact) { f.departure = stays }},
+		mute: true, leaves: func(f *fact) { f.departure = stays }},
 }
 
 // Shown is what a log can show of what happened, where its format lacks something: the
@@ -82,26 +78,21 @@ func (b *book) shows(m *model, q *question) {
 	if b.shown == nil {
 		return
 	}
+	s, c := &m.log.sight, b.shown[m.clients[q.client].route]
 	b.seen = append(b.seen[:0], q.facts...)
 	for i := range b.seen {
 		f := &b.seen[i]
-		if b.sight.leaves != nil {
-			b.sight.leaves(f)
+		if s.leaves != nil {
+			s.leaves(f)
 		}
-		if b.sight.anonymous {
+		if s.anonymous {
 			f.key, f.attempt, f.carried, f.retryAfter = keyDropped, 0, -1, 0
 		}
-	}
-	c := b.shown[m.clients[q.client].route]
-	b.tally(m, q, b.seen, func(*fact) *Counts { return c })
-	if b.sight.proves == nil {
-		return
-	}
-	for i := range b.seen {
-		if !b.sight.proves(&b.seen[i]) {
-			c.Responses.visible--
+		if s.mute && f.departure == stays {
+			c.Responses.mute++
 		}
 	}
+	b.tally(m, q, b.seen, func(*fact) *Counts { return c })
 }
 
 // view is the truth as the log can show it, nil if that is all of it.
@@ -109,7 +100,7 @@ func (m *model) view() *Shown {
 	if m.book.shown == nil {
 		return nil
 	}
-	s := &Shown{Without: m.book.sight.without, Coarse: m.book.sight.coarse}
+	s := &Shown{Without: m.log.sight.without, Coarse: m.log.sight.coarse}
 	s.Total, s.Targets = m.parts(m.book.shown)
 	return s
 }

@@ -16,8 +16,9 @@ import (
 // untrue compares a report with the truth and says where it differs: in the totals,
 // and in those of every target, route and peer, in every count that the truth holds;
 // and whether the strict bounds hold the arrivals per question that were asked, of
-// which the audit cannot know. What the report has besides is derived from these. Of a log
-// whose format lacks something the truth is what is left of it there.
+// which the audit cannot know. What the report has besides is derived from these or, as
+// fan-out, delays and what is by originator, held by TestTruth. Of a log whose format lacks
+// something the truth is what is left of it there.
 func untrue(t *lab.Truth, r *aggregate.Report) ([]string, error) {
 	truth, err := asObject(t)
 	if err != nil {
