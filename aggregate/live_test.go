@@ -39,7 +39,7 @@ func TestBeatsAddUpToWhatTicksCount(t *testing.T) {
 		got := map[string]any{}
 		for d, s := range byDims {
 			x := s.Totals()
-			x.Originals, x.Repeats, x.RepeatSeconds, x.UntimedRepeats = 0, 0, 0, 0 // a question's peers may take turns
+			x.Originals, x.Estimated, x.Repeats, x.RepeatSeconds, x.UntimedRepeats = 0, 0, 0, 0, 0 // a question's peers may take turns
 			got[fmt.Sprint("peer ", d)] = byArrival(x)
 		}
 		for d, s := range byOwner {
@@ -61,7 +61,7 @@ func TestBeatsAddUpToWhatTicksCount(t *testing.T) {
 			for d, c := range sums[view] {
 				x := c.Totals()
 				if x.RepeatSeconds, x.UntimedRepeats = 0, 0; view == 1 {
-					x.Originals, x.Repeats = 0, 0
+					x.Originals, x.Estimated, x.Repeats = 0, 0, 0
 				}
 				if x.Arrivals > 0 {
 					want[fmt.Sprint(name, d)] = byArrival(x)

@@ -154,6 +154,9 @@ func (s *Spool) recover() error {
 			s.kept.Offset = s.segs[0].base
 		}
 	}
+	if len(s.segs) == 0 && s.kept == (Position{}) {
+		s.kept.Offset = firstOffset(s.disk.now())
+	}
 	if s.end < s.kept.Offset { // segments are gone; offsets never go back
 		s.end, s.sealed = s.kept.Offset, true
 	}

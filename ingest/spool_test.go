@@ -188,6 +188,32 @@ func TestSpoolOffsetsNeverGoBack(t *testing.T) {
 	}
 }
 
+// Who knows by offsets what was counted of a spool that is lost does not take the lines
+// of the one that is made in its place for those.
+func TestANewSpoolBeginsBehindTheOneThatWasLost(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "spool")
+	disk, now := fastDisk(), time.Now()
+	disk.now = func() time.Time { return now }
+	last := int64(0)
+	for i := range 4 {
+		s := newSpool(t, SpoolConfig{Dir: dir}, disk)
+		for range 1000 {
+			add(t, s, "a line\n")
+		}
+		lines, next, gap := readSpool(t, s, last)
+		if len(lines) != 1000 || lines[0].at.Offset < last || gap != 0 {
+			t.Fatalf("spool %d: %d lines from %d on, the one before came to %d; gap %d", i, len(lines), lines[0].at.Offset, last, gap)
+		}
+		last = next
+		must(t, s.Close())
+		must(t, os.RemoveAll(dir))
+		now = now.Add(time.Second)
+	}
+	if year := 365 * 24 * time.Hour; firstOffset(now.Add(9*year)) >= 1<<53 {
+		t.Error("offsets are no whole numbers to who reads them as floating point")
+	}
+}
+
 func TestSpoolCutsATornTailOffAtAnyByte(t *testing.T) {
 	dir := t.TempDir()
 	s, err := OpenSpool(SpoolConfig{Dir: dir})
@@ -199,18 +225,19 @@ func TestSpoolCutsATornTailOffAtAnyByte(t *testing.T) {
 	}
 	all, _, _ := readSpool(t, s, 0)
 	must(t, s.Close())
-	whole, err := os.ReadFile(segmentPath(dir, 0))
+	begin := s.segs[0].base
+	whole, err := os.ReadFile(segmentPath(dir, begin))
 	must(t, err)
 	rng := rand.New(rand.NewPCG(1, 1))
 	for size := range len(whole) + 1 {
 		for _, tail := range [][]byte{nil, make([]byte, 30), {1, 2, 3}, bytes.Repeat([]byte{byte(rng.Uint32())}, 9)} {
 			torn := t.TempDir()
-			must(t, os.WriteFile(segmentPath(torn, 0), append(slices.Clone(whole[:size]), tail...), 0o600))
+			must(t, os.WriteFile(segmentPath(torn, begin), append(slices.Clone(whole[:size]), tail...), 0o600))
 			s, err := openSpool(SpoolConfig{Dir: torn}, fastDisk())
 			must(t, err)
 			sound := 0
 			for _, end := range ends {
-				if end <= int64(size) {
+				if end <= begin+int64(size) {
 					sound++
 				}
 			}
@@ -608,6 +635,7 @@ func TestSpoolGoesOnWhenItsFilesAreGone(t *testing.T) {
 	}
 	add(t, s, "a\n")
 	kept("a\n")
+	first := s.segs[0].base
 	must(t, os.Remove(s.segs[len(s.segs)-1].path))
 	add(t, s, "b\n")
 	kept("b\n")
@@ -618,7 +646,7 @@ func TestSpoolGoesOnWhenItsFilesAreGone(t *testing.T) {
 	must(t, os.WriteFile(path, data, 0o600))
 	add(t, s, "c\n")
 	kept("b\nc\n")
-	gone := s.segs[len(s.segs)-1].end
+	gone := s.segs[len(s.segs)-1].end - first
 	must(t, os.RemoveAll(dir))
 	add(t, s, "d\n")
 	kept("d\n")
