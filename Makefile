@@ -72,17 +72,8 @@ lint: ## gofmt, go vet, staticcheck
 	$(GO) vet ./...
 	$(TOOL) staticcheck ./...
 
-# When its time is over while an input runs, Go's fuzzing may fail with its own deadline
-# and no failing input: a race in its coordinator. Such a target is run again.
 fuzz: ## run every fuzz target for FUZZ (30s) each
-	@log=$$(mktemp) && trap 'rm -f "$$log"' EXIT && \
-	$(GO) list ./... | while read -r pkg; do \
-		for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
-			echo "$$pkg $$f"; \
-			run() { $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZ) -fuzzminimizetime 100x $$pkg > "$$log" 2>&1; failed=$$?; cat "$$log"; return $$failed; }; \
-			run || { grep -q '^    context deadline exceeded$$' "$$log" && ! grep -q 'Failing input' "$$log" && run; } || exit 1; \
-		done; \
-	done
+	GO="$(GO)" .ci/fuzz $(FUZZ)
 
 bench: ## run the benchmarks ten times; compare two such files with benchstat
 	$(GO) test -run '^$$' -bench . -benchmem -count 10 ./keys ./ingest/... ./aggregate/... ./pipeline
