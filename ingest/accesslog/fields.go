@@ -303,8 +303,12 @@ func (p *Parser) grow(n int) []byte {
 	return p.scratch[len(p.scratch):len(p.scratch):cap(p.scratch)]
 }
 
-// keep says that v, appended to what grow gave, is a value of the record.
+// keep says that v, appended to what grow gave, is a value of the record. One that
+// became longer than what was asked of grow may have memory of its own.
 func (p *Parser) keep(v []byte) []byte {
+	if len(v) > cap(p.scratch)-len(p.scratch) {
+		return v[:len(v):len(v)]
+	}
 	p.scratch = p.scratch[:len(p.scratch)+len(v)]
 	return v[:len(v):len(v)]
 }

@@ -315,3 +315,38 @@ func TestALSAddresses(t *testing.T) {
 		t.Errorf("only %d addresses went the short way", short)
 	}
 }
+
+// Numbers that take much room to write are read as any other, however little room is left.
+func TestProtoLongDoubles(t *testing.T) {
+	p := mustNew(t, Config{Format: "otlp-proto", Keys: []string{"question_key"}})
+	for _, x := range []float64{math.MaxFloat64, math.SmallestNonzeroFloat64, -math.MaxFloat64, math.Inf(-1), math.NaN(), 12.5} {
+		var span, scope, resource, request, list protoMessage
+		span.varint(6, 2)
+		span.fixed64(7, 1772532942118000000)
+		span.bytes(9, protoAttributeOf(map[string]any{"key": "url.path", "value": map[string]any{"stringValue": "/a"}}))
+		value := protoAnyOf(map[string]any{"doubleValue": x})
+		for range maxJoined {
+			list.bytes(1, value)
+		}
+		for range 4 {
+			for key, v := range map[string]protoMessage{"duration_ms": value, "question_key": alsField(5, list)} {
+				var attribute protoMessage
+				attribute.bytes(1, []byte(key))
+				attribute.bytes(2, v)
+				span.bytes(9, attribute)
+			}
+		}
+		scope.bytes(2, span)
+		resource.bytes(2, scope)
+		request.bytes(1, resource)
+		want := "/a -1"
+		if x == 12.5 {
+			want = "/a 12500000"
+		} else if x == math.SmallestNonzeroFloat64 {
+			want = "/a 0"
+		}
+		for range 2 {
+			wantAll(t, readOTLP(t, p, base64.StdEncoding.EncodeToString(request), func(e *Entry) string { return fmt.Sprintf("%s %d", e.Path, e.Duration) }), want)
+		}
+	}
+}
