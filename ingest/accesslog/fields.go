@@ -1,5 +1,7 @@
 package accesslog
 
+import "bytes"
+
 // How a format is added
 //
 //  1. Write a tokenizer, func (p *Parser) tokenizeX(line []byte) error, in a
@@ -198,6 +200,7 @@ type raw struct {
 	suspect    bool // quoting was broken: see Entry.KeySuspect
 	duplicate  bool // a field came twice under one name
 	vendor     vendor
+	twice      [maxFields / 64]uint64 // with duplicate: fields that did, with different values
 }
 
 type cell struct {
@@ -207,7 +210,10 @@ type cell struct {
 
 func (r *raw) reset(v vendor) {
 	r.have, r.null = [maxFields / 64]uint64{}, [maxFields / 64]uint64{}
-	r.notes, r.suspect, r.duplicate = 0, false, false
+	r.notes, r.suspect = 0, false
+	if r.duplicate {
+		r.duplicate, r.twice = false, [maxFields / 64]uint64{}
+	}
 	r.vendor = v
 }
 
@@ -230,17 +236,20 @@ func (r *raw) val(f field) []byte {
 func (r *raw) set(t *target, v []byte) {
 	w, bit := t.f>>6, uint64(1)<<(t.f&63)
 	c := &r.cells[t.f]
-	if r.have[w]&bit != 0 && !r.wins(t, c) {
+	if r.have[w]&bit != 0 && !r.wins(t, c, v) {
 		return
 	}
 	r.have[w] |= bit
 	c.b, c.by = v, t
 }
 
-func (r *raw) wins(t *target, c *cell) bool {
+func (r *raw) wins(t *target, c *cell, v []byte) bool {
 	if c.by.name == t.name {
 		r.notes |= NoteDuplicateMember
 		r.duplicate = true
+		if !bytes.Equal(c.b, v) {
+			r.twice[t.f>>6] |= 1 << (t.f & 63)
+		}
 		return false
 	}
 	return t.rank < c.by.rank
@@ -306,9 +315,8 @@ func (p *Parser) grow(n int) []byte {
 // keep says that v, appended to what grow gave, is a value of the record. One that
 // became longer than what was asked of grow may have memory of its own.
 func (p *Parser) keep(v []byte) []byte {
-	if len(v) > cap(p.scratch)-len(p.scratch) {
-		return v[:len(v):len(v)]
+	if n := len(p.scratch) + len(v); n <= cap(p.scratch) {
+		p.scratch = p.scratch[:n]
 	}
-	p.scratch = p.scratch[:len(p.scratch)+len(v)]
 	return v[:len(v):len(v)]
 }

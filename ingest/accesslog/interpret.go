@@ -425,7 +425,18 @@ func (p *Parser) chosen(e *Entry) {
 	}
 	// A format that escapes cannot be made to say a name twice; Envoy's may not
 	// escape, and then the first of two is the caller's choice.
-	e.KeySuspect = r.suspect || r.duplicate && r.vendor == vendorEnvoy
+	e.KeySuspect = r.suspect || r.duplicate && (r.vendor == vendorEnvoy || p.keyTwice(e))
+}
+
+// keyTwice says that the key that decides, the first that is there, stands there twice, with
+// two values: in whatever format, nobody knows which of them it is.
+func (p *Parser) keyTwice(e *Entry) bool {
+	for i, f := range p.keys {
+		if len(e.Keys[i]) != 0 {
+			return p.raw.twice[f>>6]&(1<<(f&63)) != 0
+		}
+	}
+	return false
 }
 
 // trace names the log field of every canonical one.

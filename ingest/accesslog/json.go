@@ -348,14 +348,12 @@ func blanks(b []byte, i int) int {
 
 // array gives what an array of strings or bare values holds, and the place after
 // it: loggers put repeated headers in arrays, and several are joined as a proxy
-// joins them, so that two different keys do not pass for one.
+// joins them, so that two different keys do not pass for one. One that holds something
+// else, or more than are joined, is not known.
 func (p *Parser) array(b []byte, i int, m *member) ([]byte, int, error) {
 	if i+1 < len(b) && b[i+1] == '"' { // mostly there is one string
 		if v, end, err := p.text(b, i+2, len(m.targets) != 0); err == nil && end < len(b) && b[end] == ']' {
-			if isDash(v) {
-				v = nil
-			}
-			return v, end + 1, nil
+			return undashed(v), end + 1, nil
 		}
 	}
 	end, err := skip(b, i)
@@ -371,8 +369,10 @@ func (p *Parser) array(b []byte, i int, m *member) ([]byte, int, error) {
 			if v, i, err = p.text(b, i+1, true); err != nil {
 				return nil, end, err
 			}
-		case c == '{', c == '[', c == ']', c == 'n':
-			return all, end, nil
+		case c == '{', c == '[', c == 'n':
+			return nil, end, nil
+		case c == ']': // empty, or a comma too many
+			return undashed(all), end, nil
 		default:
 			j := i
 			for i < end-1 && b[i] != ',' && b[i] > ' ' {
@@ -386,13 +386,18 @@ func (p *Parser) array(b []byte, i int, m *member) ([]byte, int, error) {
 			all = p.join(all, v)
 		}
 		if i = blanks(b, i); i >= end-1 || b[i] != ',' {
-			break
+			return undashed(all), end, nil
 		}
 	}
-	if isDash(all) {
-		all = nil
+	return nil, end, nil
+}
+
+// undashed is v, nil where that is a lone dash, which stands for no value.
+func undashed(v []byte) []byte {
+	if isDash(v) {
+		return nil
 	}
-	return all, end, nil
+	return v
 }
 
 // maxJoined bounds how many values of one header are joined.

@@ -61,6 +61,8 @@ type otlpState struct {
 	resource []otlpAttribute
 	refused  error     // what is wrong with the resource's attributes, and so with its records
 	anew     []byte    // what Parse left over is another line
+	bounded  bool      // it is known where the line ends that runs into another, if it does:
+	tail     int       // so many bytes before the end of what is left are that other
 	memory   [2][]byte // unescaped values of this resource and of the one before
 	now      int       // index of this one's
 	copied   []byte    // a line that came out of an envelope
@@ -95,13 +97,28 @@ func (p *Parser) otlpBatch(text []byte, depth int, before Notes, e *Entry) (rest
 		return nil, RejectTooLong // in place of a record that was sent, and was too large to be kept
 	}
 	if o.binary = len(text) == 0 || text[0] != '{'; o.binary {
-		return p.protoBatch(text, before, e)
+		if o.rest, o.anew = nil, nil; len(text) != 0 && o.decode(text) {
+			return p.protoBatch(before, e)
+		}
+		at := otlpHead(text)
+		switch {
+		case at < 0:
+			return nil, RejectSyntax
+		case at > maxPrefix || bytes.IndexByte(text[:at], '"') >= 0: // the end of one whose beginning is lost
+			o.anew = text[at:]
+			return o.anew, RejectSyntax
+		}
+		text, before, o.binary = text[at:], before|NotePrefixSkipped, false
 	}
-	if n := len(o.anew); n != 0 && n == len(text) && &o.anew[0] == &text[0] {
+	anew := len(o.anew) != 0 && len(o.anew) == len(text) && &o.anew[0] == &text[0]
+	if anew {
 		before |= NoteResynchronised
 	}
-	o.rest, o.anew, o.level, o.seen, o.resource, o.refused = nil, nil, otlpRequest, false, o.resource[:0], nil
-	i, found, err := p.otlpSeek(text, 1)
+	o.rest, o.anew, o.level, o.seen, o.resource, o.refused, o.bounded, o.tail = nil, nil, otlpRequest, false, o.resource[:0], nil, false, 0
+	if anew {
+		o.bound(text, 1) // where one line is broken there may be many
+	}
+	i, found, err := p.otlpSeek(o.own(text), 1)
 	switch {
 	case err != nil:
 		return p.otlpAnew(text, 1), err
@@ -110,15 +127,30 @@ func (p *Parser) otlpBatch(text []byte, depth int, before Notes, e *Entry) (rest
 	case o.seen: // a request without a record, or of metrics
 		return after(text[i:]), RejectOther
 	}
-	w, ok := p.unwrap(text)
+	w, ok := p.unwrap(o.own(text))
 	if !ok {
-		return nil, RejectSyntax
+		return p.otlpAnew(text, 1), RejectSyntax
 	}
 	// The scratch memory that an unwrapped line lies in is another's two records on.
 	o.copied = append(o.copied[:0], w.inner...)
 	w.inner = o.copied
 	return p.unwrapped(w, depth, before, e)
 }
+
+// bound finds where in text, at or behind text[i], another line begins that this one ran
+// into. Once per line, so that a line of many broken ones costs no more than it is long.
+func (o *otlpState) bound(text []byte, i int) {
+	if o.bounded {
+		return
+	}
+	o.bounded = true
+	if at := otlpHead(text[i:]); at >= 0 {
+		o.tail = len(text) - i - at
+	}
+}
+
+// own is the part of text that is of this line, as far as that is known.
+func (o *otlpState) own(text []byte) []byte { return text[:len(text)-o.tail] }
 
 // otlpNext reads the next record of a line that was begun.
 func (p *Parser) otlpNext(text []byte, e *Entry) (rest []byte, err error) {
@@ -136,11 +168,12 @@ func (p *Parser) otlpRecord(text []byte, i int, before Notes, e *Entry) (rest []
 	p.otlpReset(before)
 	end, kind, err := i, 0, error(RejectSyntax) // null, or a value that is no record
 	if text[i] == '{' {
-		end, kind, err = p.otlpMembers(text, i+1)
+		end, kind, err = p.otlpMembers(o.own(text), i+1)
 	}
 	if err != nil {
+		o.bound(text, i+1)
 		var known bool
-		if end, known = otlpBehind(text, i); !known {
+		if end, known = otlpBehind(o.own(text), i); !known {
 			return p.otlpAnew(text, i+1), err
 		}
 	} else {
@@ -148,7 +181,7 @@ func (p *Parser) otlpRecord(text []byte, i int, before Notes, e *Entry) (rest []
 	}
 	p.otlpOfResource()
 	body := text[i:end]
-	next, found, bad := p.otlpSeek(text, end)
+	next, found, bad := p.otlpSeek(o.own(text), end)
 	switch {
 	case bad != nil:
 		rest = p.otlpAnew(text, end)
@@ -212,12 +245,12 @@ func brackets(b []byte, i int) int {
 // otlpAnew is the part of a broken line that is another line, at or behind b[i]: one that
 // the broken one ran into. It is nil where there is none.
 func (p *Parser) otlpAnew(b []byte, i int) []byte {
-	at := otlpHead(b[i:])
-	if at < 0 {
+	o := &p.otlp
+	if o.bound(b, i); o.tail == 0 {
 		return nil
 	}
-	p.otlp.anew = b[i+at:]
-	return p.otlp.anew
+	o.anew = b[len(b)-o.tail:]
+	return o.anew
 }
 
 // otlpRequestHead is how a request begins.
@@ -232,7 +265,7 @@ func otlpHead(b []byte) int {
 		}
 		at += from
 		from = at + len(otlpRequestHead)
-		if name, _, ok := bytes.Cut(b[at+2:min(at+24, len(b))], []byte(`"`)); ok && (otlpRequestMember(name) || string(name) == "resourceMetrics") {
+		if name, _, ok := bytes.Cut(b[at+2:min(at+24, len(b))], []byte(`"`)); ok && (otlpRequestMember(name) || otlpMetrics(name)) {
 			return at
 		}
 	}
@@ -245,6 +278,11 @@ func otlpRequestMember(name []byte) bool {
 		return true
 	}
 	return false
+}
+
+// otlpMetrics says that a member of that name of a request holds metrics.
+func otlpMetrics(name []byte) bool {
+	return string(name) == "resourceMetrics" || string(name) == "resource_metrics"
 }
 
 // otlpReset makes ready for the next record.
@@ -340,6 +378,9 @@ func (p *Parser) otlpSeek(text []byte, i int) (at int, found bool, err error) {
 				i++
 				continue
 			}
+			if o.level == otlpRequest && i < len(text) && text[i] == 'n' { // null: a list of nothing
+				o.seen = o.seen || otlpRequestMember(name) || otlpMetrics(name)
+			}
 			if i, err = otlpSkip(text, i); err != nil {
 				return i, false, err
 			}
@@ -358,7 +399,7 @@ func (o *otlpState) opens(name []byte) bool {
 	n := string(name)
 	switch o.level {
 	case otlpRequest:
-		o.seen = o.seen || n == "resourceMetrics" || n == "resource_metrics"
+		o.seen = o.seen || otlpMetrics(name)
 		if !otlpRequestMember(name) {
 			return false
 		}

@@ -69,7 +69,7 @@ func (f *protoField) readAny(b []byte, i int) (next int) {
 		}
 	}
 	var tag uint64
-	if tag, i = protoVarint(b, i); tag>>3 == 0 || tag>>3 > 1<<29 {
+	if tag, i = protoVarint(b, i); tag>>3 == 0 || tag>>3 > 1<<29-1 {
 		return -1
 	}
 	f.number, f.wire = int(tag>>3), uint8(tag&7)
@@ -125,13 +125,10 @@ func protoVarint(b []byte, i int) (v uint64, next int) {
 	return v, i + n
 }
 
-// protoBatch begins a line.
-func (p *Parser) protoBatch(text []byte, before Notes, e *Entry) (rest []byte, err error) {
+// protoBatch begins a line that was decoded.
+func (p *Parser) protoBatch(before Notes, e *Entry) (rest []byte, err error) {
 	o := &p.otlp
-	if len(text) == 0 || !o.decode(text) {
-		return nil, RejectSyntax
-	}
-	o.rest, o.anew, o.resource, o.refused, o.resourceEnd, o.scopeEnd = nil, nil, o.resource[:0], nil, 0, 0
+	o.resource, o.refused, o.resourceEnd, o.scopeEnd = o.resource[:0], nil, 0, 0
 	var f protoField
 	i, found := p.protoSeek(o.copied, 0, &f)
 	if !found {
@@ -219,23 +216,28 @@ func (p *Parser) protoSeek(b []byte, i int, f *protoField) (next int, found bool
 	return i, false
 }
 
-// protoResource finds the attributes of the resource that b holds. What is no field ends
-// the search, as it ends the records of b: a resource behind it would be theirs, so theirs
-// are not known.
+// protoResource finds the attributes of the resource that b holds, which may be in several
+// parts. What is no field ends the search, as it ends the records of b: where none came
+// before, it would be theirs and behind it, so theirs are not known.
 func (p *Parser) protoResource(b []byte) error {
 	o := &p.otlp
 	o.resource, o.memory[o.now] = o.resource[:0], o.memory[o.now][:0]
 	var f protoField
+	found := false
 	for i := 0; i < len(b); {
 		next := f.read(b, i)
-		if next <= 0 {
+		switch {
+		case next <= 0 && found:
+			return nil
+		case next <= 0:
 			return RejectCut
 		}
 		if f.number == 1 && f.wire == wireBytes {
-			o.keeps = true
+			found, o.keeps = true, true
 			err := p.protoList(f.bytes, 1, p.root)
-			o.keeps = false
-			return err
+			if o.keeps = false; err != nil {
+				return err
+			}
 		}
 		i = next
 	}
@@ -503,7 +505,8 @@ func protoOnly(b []byte, number byte) (v []byte, is bool) {
 	return b[2:len(b):len(b)], true
 }
 
-// protoAny reads a value, as otlpAny does.
+// protoAny reads a value, as otlpAny does: of several kinds the last counts, and a field
+// that is none of them takes nothing away.
 func (p *Parser) protoAny(b []byte, m *member) (v []byte, is bool, err error) {
 	var f protoField
 	for i := 0; i < len(b); {
@@ -511,29 +514,31 @@ func (p *Parser) protoAny(b []byte, m *member) (v []byte, is bool, err error) {
 		if next <= 0 {
 			return nil, false, RejectCut
 		}
-		i, is = next, true
+		i = next
 		switch {
 		case f.number == 1 && f.wire == wireBytes:
-			v = f.bytes
+			v, is = f.bytes, true
 		case f.number == 2 && f.wire == wireVarint:
-			v = p.keep(strconv.AppendBool(p.grow(5), f.value != 0))
+			v, is = p.keep(strconv.AppendBool(p.grow(5), f.value != 0)), true
 		case f.number == 3 && f.wire == wireVarint:
-			if v = nil; f.value>>63 == 0 {
+			if is = true; f.value>>63 == 0 {
 				v = p.numberOf(f.value)
 			} else {
 				v = p.keep(strconv.AppendInt(p.grow(20), int64(f.value), 10))
 			}
 		case f.number == 4 && f.wire == wire64:
-			v = p.keep(strconv.AppendFloat(p.grow(32), math.Float64frombits(f.value), 'f', -1, 64))
+			v, is = p.keep(strconv.AppendFloat(p.grow(32), math.Float64frombits(f.value), 'f', -1, 64)), true
 		case f.number == 5 && f.wire == wireBytes:
 			v, err = p.protoArray(f.bytes)
-		case f.number == 6 && f.wire == wireBytes && m != nil && m.child != nil && p.otlp.depth < maxDepth:
-			p.otlp.depth++
-			err = p.protoList(f.bytes, 1, m.child)
-			p.otlp.depth--
-			is = false
-		default:
-			is = false
+			is = true
+		case f.number == 6 && f.wire == wireBytes:
+			if v, is = nil, false; m != nil && m.child != nil && p.otlp.depth < maxDepth {
+				p.otlp.depth++
+				err = p.protoList(f.bytes, 1, m.child)
+				p.otlp.depth--
+			}
+		case f.number == 7 && f.wire == wireBytes: // bytes
+			v, is = nil, false
 		}
 		if err != nil {
 			return nil, false, err
@@ -542,10 +547,10 @@ func (p *Parser) protoAny(b []byte, m *member) (v []byte, is bool, err error) {
 	return v, is, nil
 }
 
-// protoArray joins the values of a list.
+// protoArray joins the values of a list. One that holds more than are joined is not known.
 func (p *Parser) protoArray(b []byte) (all []byte, err error) {
 	var f protoField
-	for i, n := 0, 0; i < len(b) && n < maxJoined; {
+	for i, n := 0, 0; i < len(b); {
 		next := f.read(b, i)
 		if next <= 0 {
 			return nil, RejectCut
@@ -554,7 +559,7 @@ func (p *Parser) protoArray(b []byte) (all []byte, err error) {
 		if f.number != 1 || f.wire != wireBytes {
 			continue
 		}
-		if p.otlp.depth >= maxDepth {
+		if p.otlp.depth >= maxDepth || n == maxJoined {
 			return nil, nil
 		}
 		p.otlp.depth++

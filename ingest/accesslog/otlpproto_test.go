@@ -350,3 +350,28 @@ func TestProtoLongDoubles(t *testing.T) {
 		}
 	}
 }
+
+// FuzzOTLP holds the reader of both forms to what holds for every record, whatever bytes it
+// is given.
+func FuzzOTLP(f *testing.F) {
+	for _, line := range []string{otlpLine(), otlpLogLine} {
+		f.Add([]byte(line))
+		f.Add([]byte(line + line[:len(line)/2] + line))
+		whole, err := base64.StdEncoding.DecodeString(protoOf(f, line))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(whole)
+		f.Add(whole[:len(whole)/2])
+	}
+	p := mustNew(f, Config{Format: "otlp-proto", Keys: []string{"question_key", "traceparent"}, Extra: []string{"host.name"},
+		Fields: map[string]string{"dependency": "service.name", "status": "http.response.status_code"}})
+	f.Fuzz(func(t *testing.T, message []byte) {
+		room := 2*len(message) + 1024
+		p.otlp.copied, p.otlp.memory = make([]byte, 0, room), [2][]byte{make([]byte, 0, room), make([]byte, 0, room)}
+		if len(message) == 0 || message[0] != '{' {
+			message = []byte(base64.StdEncoding.EncodeToString(message))
+		}
+		fuzzLine(t, p, bytes.Clone(message))
+	})
+}

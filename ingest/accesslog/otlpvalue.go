@@ -146,54 +146,49 @@ func (p *Parser) otlpAttribute(b []byte, i int, n *node, prev *member) (*member,
 			}
 			return m, i + 1, nil
 		}
-		if rest := b[i:]; !known && len(rest) > len(otlpKeyHead) && string(rest[:len(otlpKeyHead)]) == otlpKeyHead {
+		if rest := b[i:]; !known && begins(rest, otlpKeyHead) {
 			key := rest[len(otlpKeyHead):]
 			if next := prev.next[0]; next != nil && len(key) >= next.size-2 && string(key[:next.size-2]) == next.quoted[1:next.size-1] {
-				m, i = next, i+len(otlpKeyHead)+next.size-2
-			} else {
-				j := bytes.IndexByte(key, '"')
-				if j < 0 {
-					return m, len(b), RejectCut
-				}
-				m, i = n.lookup(key[:j]), i+len(otlpKeyHead)+j+1
+				m, i, known = next, i+len(otlpKeyHead)+next.size-2, true
+			} else if j := quoteOrBackslash(key, 0); j == len(key) {
+				return m, len(b), RejectCut
+			} else if key[j] == '"' {
+				m, i, known = n.lookup(key[:j]), i+len(otlpKeyHead)+j+1, true
 				if m.quoted != "" && n == p.root {
 					prev.next[0], prev.next[1] = m, prev.next[0]
 				}
 			}
-			known = true
-			if i >= len(b) || b[i] != ',' {
-				continue
-			}
-			head := 0
-			switch value := b[i+1:]; {
-			case begins(value, otlpStringHead):
-				head = len(otlpStringHead)
-			case begins(value, otlpIntHead):
-				head = len(otlpIntHead)
-			case begins(value, otlpArrayHead) && p.otlp.depth < maxDepth:
-				v, j, err := p.otlpText(b, i+1+len(otlpArrayHead), len(m.targets) != 0)
-				if err == nil && begins(b[j:], otlpArrayTail) { // else there are more
-					p.otlpPut(m, v)
-					return m, j + len(otlpArrayTail), nil
-				}
-			}
-			if head != 0 {
-				i += 1 + head
-				v, j, err := p.otlpText(b, i, len(m.targets) != 0)
-				if err != nil {
-					return m, j, err
-				}
-				p.otlpPut(m, v)
-				if i = j; i+1 < len(b) && b[i] == '}' && b[i+1] == '}' {
-					return m, i + 2, nil
-				}
-				if i < len(b) && b[i] == '}' {
-					i++
+			if known {
+				if i >= len(b) || b[i] != ',' {
 					continue
 				}
-				return m, i, RejectSyntax
+				head := 0
+				switch value := b[i+1:]; {
+				case begins(value, otlpStringHead):
+					head = len(otlpStringHead)
+				case begins(value, otlpIntHead):
+					head = len(otlpIntHead)
+				case begins(value, otlpArrayHead) && p.otlp.depth < maxDepth:
+					v, j, err := p.otlpText(b, i+1+len(otlpArrayHead), len(m.targets) != 0)
+					if err == nil && begins(b[j:], otlpArrayTail) { // else there are more
+						p.otlpPut(m, v)
+						return m, j + len(otlpArrayTail), nil
+					}
+				}
+				if head != 0 {
+					v, j, err := p.otlpText(b, i+1+head, len(m.targets) != 0)
+					if err != nil {
+						return m, j, err
+					}
+					if j < len(b) && b[j] == '}' { // else the value has more members
+						p.otlpPut(m, v)
+						if i = j + 1; i < len(b) && b[i] == '}' {
+							return m, i + 1, nil
+						}
+					}
+				}
+				continue
 			}
-			continue
 		}
 		name, j, err := p.otlpName(b, i)
 		if err != nil {
@@ -292,25 +287,26 @@ func (p *Parser) otlpAny(b []byte, i int, m *member, wanted bool) (v []byte, is 
 	}
 }
 
-// otlpArray reads {"values":[…]} of values without a name.
+// otlpArray reads {"values":[…]} of values without a name. A list that holds something
+// else, or more than are joined, is not known.
 func (p *Parser) otlpArray(b []byte, i int, m *member, wanted bool) (all []byte, next int, err error) {
 	end, err := otlpSkip(b, i)
-	if err != nil || !wanted || b[i] != '{' || p.otlp.depth >= maxDepth {
+	if err != nil || !wanted || p.otlp.depth >= maxDepth {
+		return nil, end, err
+	}
+	b = b[:end]
+	if i, err = p.otlpValues(b, i); err != nil || i < 0 {
 		return nil, end, err
 	}
 	p.otlp.depth++
 	defer func() { p.otlp.depth-- }()
-	if i = bytes.IndexByte(b[i:end], '[') + i; i < 0 || b[i] != '[' {
-		return nil, end, nil
-	}
 	none := member{}
 	for n := range maxJoined {
-		i = blanks(b, i+1)
-		if i >= end || b[i] != '{' {
+		if i = blanks(b, i+1); i >= end || b[i] != '{' {
 			break
 		}
 		var v []byte
-		if v, _, i, err = p.otlpAny(b[:end], i, &none, true); err != nil {
+		if v, _, i, err = p.otlpAny(b, i, &none, true); err != nil {
 			return nil, end, err
 		}
 		if n == 0 {
@@ -318,11 +314,14 @@ func (p *Parser) otlpArray(b []byte, i int, m *member, wanted bool) (all []byte,
 		} else {
 			all = p.join(all, v)
 		}
-		if i = blanks(b, i); i >= end || b[i] != ',' {
-			break
+		if i = blanks(b, i); i >= end || b[i] != ',' && b[i] != ']' {
+			return nil, end, RejectSyntax
+		}
+		if b[i] == ']' {
+			return all, end, nil
 		}
 	}
-	return all, end, nil
+	return nil, end, nil
 }
 
 // otlpList reads {"values":[{"key":…,"value":…},…]}.
@@ -331,14 +330,42 @@ func (p *Parser) otlpList(b []byte, i int, m *member) (next int, err error) {
 	if err != nil || m.child == nil || p.otlp.depth >= maxDepth {
 		return end, err
 	}
-	n := bytes.IndexByte(b[i:end], '[')
-	if n < 0 {
-		return end, nil
+	if i, err = p.otlpValues(b[:end], i); err != nil || i < 0 {
+		return end, err
 	}
 	p.otlp.depth++
-	_, err = p.otlpAttributes(b[:end], i+n, m.child)
+	_, err = p.otlpAttributes(b[:end], i, m.child)
 	p.otlp.depth--
 	return end, err
+}
+
+// otlpValues is where the list begins that is the member values of the object b[i:], -1 if
+// it has none.
+func (p *Parser) otlpValues(b []byte, i int) (at int, err error) {
+	if b[i] != '{' {
+		return -1, nil
+	}
+	for i++; ; {
+		for i < len(b) && (b[i] <= ' ' || b[i] == ',') {
+			i++
+		}
+		if i >= len(b) {
+			return -1, RejectCut
+		}
+		if b[i] == '}' {
+			return -1, nil
+		}
+		name, j, err := p.otlpName(b, i)
+		switch {
+		case err != nil:
+			return -1, err
+		case string(name) == "values" && j < len(b) && b[j] == '[':
+			return j, nil
+		}
+		if i, err = otlpSkip(b, j); err != nil {
+			return -1, err
+		}
+	}
 }
 
 // otlpName reads a member's name and colon.

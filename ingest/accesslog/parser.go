@@ -458,6 +458,7 @@ func (p *Parser) record(text []byte, depth int, before Notes, e *Entry) (rest []
 		if c, ok := cutCRI(text); ok {
 			rest, err = p.record(c.content, depth+1, before|NoteUnwrapped, e)
 			if c.partial {
+				p.otlp.rest = nil
 				return nil, RejectCut // nobody joined it
 			}
 			return rest, p.other(c.stderr, err)
