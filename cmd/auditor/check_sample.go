@@ -21,6 +21,8 @@ const (
 // sampled counts what the first records of a file show.
 type sampled struct {
 	records, unread int
+	others          int // not about a request, and not meant to be
+	tried           int // which list what the logger sent upstream
 	key             int // something stands where an accepted key should be
 	attributable    int // and it is one
 	reasons         [keys.NumReasons]int
@@ -73,8 +75,15 @@ func (c *checker) sample(s *config.Source, at, name string, parser accesslog.Con
 	c.remark("%s reads %s as %s: of the first %d records %d hold a key and %d can be attributed, %d would show a departure, %d have an attempt number%s",
 		at, shown, parser.Format, n.records, n.key, n.attributable, n.visible, n.numbered, unreadLines(n.unread))
 	switch {
+	case n.records == 0 && n.unread == 0:
+		c.warn("%s.format: none of the first %d records of %s is about a request, so nothing would be counted", at, n.others, shown)
+		return true
 	case n.records == 0:
-		c.warn("%s.format: none of the first lines of %s reads as %s", at, shown, parser.Format)
+		likely := otherFormat(parser.Format, head)
+		if likely != "" {
+			likely = ": it looks like " + likely
+		}
+		c.warn("%s.format: none of the first lines of %s reads as %s%s", at, shown, parser.Format, likely)
 		return true
 	case n.unread > n.records:
 		c.warn("%s.format: most of the first lines of %s do not read as %s", at, shown, parser.Format)
@@ -96,6 +105,9 @@ func (c *checker) sample(s *config.Source, at, name string, parser accesslog.Con
 	}
 	if n.visible == 0 {
 		c.warn("%s.fields: none of the first %d records of %s could show that the caller had left%s", at, n.records, shown, howTo(views.Departure))
+	}
+	if n.tried == 0 && s.Vantage == "in_front" {
+		c.warn("%s.vantage: none of the first %d records of %s lists what the proxy sent upstream, so what it repeated itself is not counted (%s)", at, n.records, shown, loggedTries(parser.Format))
 	}
 	if n.outbound == n.records && s.Vantage != "in_front" {
 		c.warn("%s.vantage: the first %d records of %s are all of the caller's side of a mesh (upstream_cluster outbound|…), and none of those is an arrival at the target: read the log of the target's sidecar, or say vantage: in_front for a gateway", at, n.records, shown)
@@ -134,6 +146,7 @@ func (c *checker) count(p *accesslog.Parser, head []byte) (n sampled) {
 			more, err := p.Parse(line, &e)
 			switch {
 			case err == accesslog.RejectOther:
+				n.others++
 			case err != nil:
 				n.unread++
 			default:
@@ -165,6 +178,9 @@ func (n *sampled) add(e *accesslog.Entry, a keys.Attribution) {
 	}
 	if e.Attempt > 0 {
 		n.numbered++
+	}
+	if e.Tries != nil {
+		n.tried++
 	}
 	if e.HasTime {
 		n.timed++

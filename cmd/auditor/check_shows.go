@@ -68,3 +68,14 @@ func howTo(v accesslog.View) string {
 	}
 	return " (" + v.How + ")"
 }
+
+// loggedTries says what to log to make the tries of a proxy show.
+func loggedTries(format string) string {
+	switch format {
+	case "nginx-json", "nginx-combined", "logfmt", "pattern":
+		return "log nginx's $upstream_addr, $upstream_status and $upstream_response_time"
+	case "envoy-json", "envoy-text", "istio-json", "istio-text", "otlp-json", "otlp-proto":
+		return "log Envoy's %UPSTREAM_REQUEST_ATTEMPT_COUNT% as upstream_request_attempt_count, and %UPSTREAM_HOST%"
+	}
+	return "the format has no place for them: read the log of what stands behind"
+}

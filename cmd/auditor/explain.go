@@ -112,7 +112,9 @@ type explainer struct {
 
 	formats             []string // of the records, in the order in which they came
 	records, unreadable int64
-	filled              bool // some file was not empty
+	others              int64  // records that are not about a request, and not meant to be
+	filled              bool   // some file was not empty
+	likely              string // the format of which a file is that could not be read by the one named; empty is not known
 
 	// Of the file being read.
 	name   string
@@ -145,6 +147,12 @@ func (x *explainer) file(ctx context.Context, name string) error {
 	if err := x.begin(name, sample); err != nil {
 		return fmt.Errorf("read %s: %w", f.Name(), err)
 	}
+	sample = bytes.Clone(sample)
+	defer func() {
+		if x.records == 0 && x.likely == "" {
+			x.likely = otherFormat(x.readAs, sample)
+		}
+	}()
 	at := accesslog.Place{Line: 1}
 	for {
 		if ctx.Err() != nil {
@@ -265,6 +273,7 @@ func (x *explainer) line(line []byte, at accesslog.Place) error {
 		more, err := x.parser.Parse(rest, &x.entry)
 		if err != nil {
 			if err == accesslog.RejectOther {
+				x.others++
 				err = x.print(x.out, &unreadable{File: x.name, Line: at.Line, Offset: at.Offset, Other: "other_stream"})
 			} else {
 				err = x.refuse(at, err.Error())
@@ -318,10 +327,25 @@ func (x *explainer) end(faults []error) (int, error) {
 	if x.records == 0 && !x.filled {
 		return exitFailed, errors.New("nothing to read")
 	}
-	if x.records == 0 {
-		return exitFailed, errors.New("no record could be read: is --format right?")
+	switch {
+	case x.records > 0:
+		return exitOK, nil
+	case x.likely != "":
+		return exitFailed, fmt.Errorf("no record could be read: is --format right? It looks like %s", x.likely)
+	case x.unreadable == 0:
+		return exitFailed, fmt.Errorf("no record is about a request: %d are of something else (other_stream)", x.others)
 	}
-	return exitOK, nil
+	return exitFailed, errors.New("no record could be read: is --format right?")
+}
+
+// otherFormat is the format that most of a sample is of, empty if that is not known, or is
+// the one by which none of it was read.
+func otherFormat(readAs string, sample []byte) string {
+	likely, err := accesslog.Detect(sample)
+	if err != nil || likely == readAs {
+		return ""
+	}
+	return likely
 }
 
 // envelopeOf names what the record of an unwrapped line lies in.

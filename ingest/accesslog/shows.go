@@ -120,7 +120,7 @@ var views = map[string]Views{
 		Key:       logged("additional_request_headers_to_log: [question-key]"),
 		Attempt:   logged("additional_request_headers_to_log: [x-envoy-attempt-count]"),
 		Departure: View{SightAlways, "the flags, the status and the bytes sent are in it"},
-		Deadline:  logged("additional_request_headers_to_log: [grpc-timeout, x-envoy-expected-rq-timeout-ms]"),
+		Deadline:  logged("additional_request_headers_to_log: [grpc-timeout]"),
 		Duration:  View{SightAlways, "time_to_last_downstream_tx_byte is in it"},
 		Stamp:     View{SightAlways, "nanoseconds are in it"},
 	},
