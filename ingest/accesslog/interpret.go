@@ -1,6 +1,9 @@
 package accesslog
 
-import "bytes"
+import (
+	"bytes"
+	"math"
+)
 
 // interpret turns the raw values of one record into e. It is the only place that
 // gives them a meaning; the vendor's conventions decide where formats differ.
@@ -137,6 +140,8 @@ func (p *Parser) times(e *Entry) error {
 	case e.Duration == Unknown:
 	case isEnd:
 		e.Start -= e.Duration
+	case e.Duration > math.MaxInt64-ns: // centuries ahead: later than whatever it is held to
+		e.End = math.MaxInt64
 	default:
 		e.End += e.Duration
 	}

@@ -111,7 +111,9 @@ func part(list []byte, sep, eq byte, name string) []byte {
 // which is epoch time in the unit that its size shows. A smaller number is
 // relative to the start, in the unit that the field's name ends with, else in
 // milliseconds; so is a duration (1500ms, 2s, 1m30s) and gRPC's form, of up to
-// eight digits and one of H M S m u n: "20m" is twenty milliseconds.
+// eight digits and one of H M S m u n: "20m" is twenty milliseconds. A span of
+// nothing is what loggers and proxies write for no deadline; only in gRPC's form does it say
+// that no time was left.
 func (p *Parser) deadline(e *Entry) int64 {
 	r := &p.raw
 	if v := r.val(fDeadline); len(v) != 0 {
@@ -119,7 +121,9 @@ func (p *Parser) deadline(e *Entry) int64 {
 			return ns
 		}
 		if d, ok := span(v, r.cells[fDeadline].by.unit); ok {
-			return after0(e.Start, d)
+			if _, grpc := grpcTimeout(v); grpc || d > 0 {
+				return after0(e.Start, d)
+			}
 		}
 	}
 	if v := r.val(fGRPCTimeout); len(v) != 0 {
@@ -128,7 +132,7 @@ func (p *Parser) deadline(e *Entry) int64 {
 		}
 	}
 	if v := r.val(fEnvoyTimeout); len(v) != 0 {
-		if d, ok := span(v, unitMillis); ok {
+		if d, ok := span(v, unitMillis); ok && d > 0 {
 			return after0(e.Start, d)
 		}
 	}
@@ -153,7 +157,7 @@ func (p *Parser) deadline(e *Entry) int64 {
 // after0 is start + d, kept within what a Deadline can hold.
 func after0(start, d int64) int64 {
 	if d > 1<<62-start {
-		return 1 << 62
+		return max(1<<62, start)
 	}
 	return start + d
 }
