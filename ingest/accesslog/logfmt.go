@@ -2,11 +2,17 @@ package accesslog
 
 // logfmt is name=value pairs with blanks between. A value is bare, "quoted" with
 // \" and the other escapes of JSON and of nginx inside, or a [bracketed] list. A
-// word without "=" is a remark and no field. Names are those of the JSON formats.
+// word without "=" is a remark and no field. Names are those of the JSON formats. A line
+// with more than maxOdd odd tokens is none.
 func (p *Parser) tokenizeLogfmt(line []byte) error {
-	pairs := 0
+	pairs, odd := 0, 0
 	for s := skipBlanks(line); len(s) > 0; {
 		t, rest, state := nextToken(s, true)
+		if t.odd(state) {
+			if odd++; odd > maxOdd {
+				return RejectSyntax
+			}
+		}
 		switch {
 		case state == tokenCut:
 			return RejectCut

@@ -228,8 +228,13 @@ var positionNames = [...][]byte{
 // appended reads what the operator added at the end of a format. Of a part whose
 // quotes are broken only the pairs after the last quote are read.
 func (p *Parser) appended(s []byte, escapes bool) (broken bool, err error) {
-	for n := 0; len(s) > 0; {
+	for n, odd := 0, 0; len(s) > 0; {
 		t, rest, state := nextToken(s, escapes)
+		if t.odd(state) {
+			if odd++; odd > maxOdd {
+				return false, RejectSyntax
+			}
+		}
 		switch {
 		case state == tokenCut:
 			return false, RejectCut
@@ -258,10 +263,15 @@ func (p *Parser) appended(s []byte, escapes bool) (broken bool, err error) {
 
 // appendedPairs reads the pairs of a tail in which positions mean nothing.
 func (p *Parser) appendedPairs(s []byte, escapes bool) (broken bool, err error) {
-	for len(s) > 0 {
+	for odd := 0; len(s) > 0; {
 		t, rest, state := nextToken(s, escapes)
 		if state != tokenWhole {
 			return true, RejectCut
+		}
+		if t.odd(state) {
+			if odd++; odd > maxOdd {
+				return true, RejectSyntax
+			}
 		}
 		if len(t.name) != 0 {
 			p.pair(t, escapes)

@@ -16,6 +16,15 @@ const (
 	tokenBracketed
 )
 
+// maxOdd bounds the tokens of a line that are broken, or begin with a bracket that nothing
+// matches: to find that out, each may have to be followed to the end of the line.
+const maxOdd = 32
+
+// odd says that a token is one of those.
+func (t *token) odd(state tokenState) bool {
+	return state == tokenBroken || t.kind == tokenBare && len(t.value) != 0 && t.value[0] == '['
+}
+
 type tokenState uint8
 
 const (
