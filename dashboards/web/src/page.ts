@@ -3,26 +3,14 @@
 
 import { AlertLog } from "./alerts";
 import { follow, get, Refused, setToken, type Alerts, type Dependency, type Part, type Policy, type Question, type Series, type Sources, type Summary, type Top } from "./api";
-import { Chart, type Spec } from "./chart";
+import { Chart } from "./chart";
 import { fill, h, say, type Child } from "./dom";
 import { atLeast, clock, count, rate, seconds, share, times } from "./format";
-import { empty, forecast, Live, measures, own, stored, window as windowOf, type Frame } from "./frame";
+import { deadOf, doubt, empty, forecast, Live, measures, own, stored, window as windowOf, type Frame } from "./frame";
+import { specs } from "./specs";
 import * as tables from "./tables";
 import { budgetWords, judge } from "./verdict";
 import { part, ranges, read, selection, span, streamed, write, type Range, type View } from "./view";
-
-const specs: Spec[] = [
-  { id: "load", title: "Originals and arrivals", format: rate, lines: [
-    { column: "arrivals", label: "arrivals", colour: "--c-bad", fill: true }, { column: "originals", label: "originals", colour: "--c-good" }] },
-  { id: "answers", title: "Answers and goodput", format: rate, lines: [
-    { column: "answers", label: "answers", colour: "--c-bad", fill: true }, { column: "goodput", label: "goodput", colour: "--c-good" }] },
-  { id: "dead", title: "Dead share of answers", format: share, top: 1, lines: [
-    { column: "dead", label: "dead", colour: "--c-bad", fill: true }, { column: "visibility", label: "records that could show it", colour: "--c-other", dash: true }] },
-  { id: "budget", title: "Retry budget spent", format: share, top: 1.25, limit: { at: 1, label: "limit" }, lines: [
-    { column: "consumed", label: "spent", colour: "--c-bad", fill: true }, { column: "consumedHigh", label: "if all unattributable were repeats", colour: "--c-other", dash: true }] },
-  { id: "coverage", title: "Coverage by class", format: share, top: 1, lines: [
-    { column: "attributable", label: "verified and claimed", colour: "--c-other", dash: true }, { column: "verified", label: "verified", colour: "--c-good", fill: true }] },
-];
 
 /** pause is how long what is asked for may grow old: long ranges change little. */
 const pause = (v: View): number => (v.range === "live" || v.range === "15m" ? 5000 : 30_000);
@@ -253,14 +241,14 @@ export class Page {
     this.trust.className = j.trust.length > 0 ? "warn" : "good";
     say(this.trust, j.trust.length > 0 ? "Mind: " + j.trust.join("; ") + "." : "Of what could be attributed nothing is known to be missing.");
     const tile = (name: string, value: string, more: string): HTMLElement => h("div", {}, h("dt", {}, name), h("dd", {}, h("b", {}, value), h("small", {}, more)));
-    const gone = forecast(d);
+    const gone = forecast(d), r = w?.responses, some = doubt(r?.visibility, r?.unjudged); // of the answers not all could be judged
     say(budget.note, b ? `Now: ${count(b.spent)} of ${count(b.allowance)} (${b.model}), ${words.state}${words.when && ", " + words.when}${gone ? ", at " + clock(gone.at * 1000) : ""}.` : "There is no reading yet.");
     fill(this.tiles,
       tile("Load factor", times(w?.load_factor), `${rate(w?.arrivals_per_second)} for ${rate(w?.originals_per_second)} originals`),
       tile("Amplification, final minute", times(closed?.amplification), `of all traffic ${times(closed?.amplification_low)} to ${times(closed?.amplification_high)}; ended ${clock(closed?.to)}`),
       tile("Coverage", share(w?.coverage), w && w.arrivals > 0 ? `${share(w.verified / w.arrivals)} verified, ${share(w.claimed / w.arrivals)} claimed` : "no arrivals"),
       tile("Retry budget", words.left, `${words.state}${words.when ? ", " + words.when : ""}`),
-      tile("Dead answers", atLeast(w?.responses.unjudged, share(w?.responses.dead_share)), `${atLeast(w?.responses.untimed, seconds(w?.responses.dead_seconds))} of work for nobody; ${share(w?.responses.visibility)} visible`),
+      tile("Dead answers", atLeast(some, share(deadOf(r?.dead_share, r?.visibility))), `${atLeast(some || r?.untimed, seconds(r?.visibility === 0 && r.dead_seconds === 0 ? null : r?.dead_seconds))} of work for nobody; ${share(r?.visibility)} visible`),
       tile("Budget at its worst", share(b?.peak_consumed), b?.exhausted_at ? `first exhausted ${clock(b.exhausted_at)}` : "never exhausted"));
   }
 

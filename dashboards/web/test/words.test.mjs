@@ -9,7 +9,7 @@ async function load(name) {
   return import("data:text/javascript;base64," + Buffer.from(out.outputFiles[0].contents).toString("base64"));
 }
 
-const { stored, Live, forecast } = await load("frame");
+const { stored, Live, forecast, doubt, deadOf } = await load("frame");
 const { AlertLog, firing } = await load("alerts");
 const { judge } = await load("verdict");
 const view = await load("view");
@@ -69,7 +69,23 @@ describe("frames", () => {
   });
 });
 
+describe("an hour of seconds", () => {
+  it("is kept, and no more, however long the page is open", () => {
+    const live = new Live("seats");
+    for (let s = 1; s <= 9000; s++) live.push(summary(s, s, 1));
+    const f = live.frame(seconds(0), seconds(9000));
+    assert.deepEqual([f.x.length, f.x[0], f.x.at(-1), f.live], [3600, seconds(5401), seconds(9000), seconds(5401)]);
+    assert.deepEqual([f.y.originals[0], f.y.originals[1800], f.y.originals.at(-1)], [5401, 7201, 9000]);
+    assert.deepEqual(live.frame(seconds(8990), seconds(8993)).x, [8991, 8992, 8993].map(seconds));
+    assert.deepEqual(live.frame(seconds(100), seconds(200)).x, [], "what is no longer kept is not there");
+  });
+});
+
 describe("bounds", () => {
+  it("are where some of what should be judged was not", () => {
+    for (const [visibility, unjudged, want] of [[1, 0, 0], [1, undefined, 0], [0.999, 0, 1], [0, 0, 1], [1, 1, 1], [null, 3, null], [undefined, undefined, null]]) assert.equal(doubt(visibility, unjudged), want, `${visibility}, ${unjudged}`);
+    assert.deepEqual([[0, 0], [0, 1], [0.25, 0], [null, 1], ["unbounded", 1]].map(([share, visibility]) => deadOf(share, visibility)), [null, 0, 0.25, null, null]);
+  });
   it("are marked where something is not known, and what is not known is no bound", () => {
     assert.equal(format.atLeast(3, format.seconds(485)), "≥ 485 s");
     assert.equal(format.atLeast(0, format.seconds(485)), "485 s");
