@@ -288,7 +288,7 @@ export class Chart {
     if (i === null || i >= f.x.length) {
       i = f.x.length - 1;
       const newest = (i: number) => this.spec.lines.some((line) => f.y[line.column][i] !== null);
-      while (i > 0 && !newest(i)) i--;
+      while (i >= 0 && !newest(i)) i--;
     }
     const at = f.x[i];
     this.spec.lines.forEach((line, n) => say(this.values[n]!, this.value(line, i)));

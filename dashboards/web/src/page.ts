@@ -5,12 +5,12 @@ import { AlertLog } from "./alerts";
 import { follow, get, Refused, setToken, type Alerts, type Dependency, type Part, type Policy, type Question, type Series, type Sources, type Summary, type Top } from "./api";
 import { Chart } from "./chart";
 import { fill, h, say, type Child } from "./dom";
-import { atLeast, clock, count, rate, seconds, share, times } from "./format";
+import { atLeast, clock, count, number, rate, seconds, share, times } from "./format";
 import { deadOf, doubt, empty, forecast, Live, measures, own, stored, window as windowOf, type Frame } from "./frame";
 import { specs } from "./specs";
 import * as tables from "./tables";
 import { budgetWords, judge } from "./verdict";
-import { part, ranges, read, selection, span, streamed, write, type Range, type View } from "./view";
+import { asked, iso, part, ranges, read, selection, span, streamed, write, type Range, type View } from "./view";
 
 /** pause is how long what is asked for may grow old: long ranges change little. */
 const pause = (v: View): number => (v.range === "live" || v.range === "15m" ? 5000 : 30_000);
@@ -117,8 +117,9 @@ export class Page {
   private between(e: Event): void {
     e.preventDefault();
     const data = new FormData(e.target as HTMLFormElement);
-    const at = (name: string): string => new Date(data.get(name) + "Z").toISOString();
-    this.go({ range: "abs", from: at("from"), to: at("to") });
+    const at = (name: string): string => data.get(name) + "Z";
+    const { range, from, to } = read("?" + new URLSearchParams({ range: "abs", from: at("from"), to: at("to") }));
+    if (range === "abs") this.go({ range, from: iso(Date.parse(from!) / 1000), to: iso(Date.parse(to!) / 1000) });
   }
 
   /** turn shows another view. */
@@ -129,7 +130,7 @@ export class Page {
       a.title = `Key ${i + 1}`;
       return a;
     }));
-    const [from, to] = span(v, Date.now() / 1000);
+    const [from, to] = span(v, this.now());
     const inputs = this.absolute.elements as unknown as { [name: string]: HTMLInputElement };
     inputs.from!.value = iso(from).slice(0, 19);
     inputs.to!.value = iso(to).slice(0, 19);
@@ -161,20 +162,28 @@ export class Page {
   private take(s: Summary): void {
     const first = this.summary === null;
     this.summary = s;
+    this.ahead = Date.parse(s.at) - Date.now();
     this.lostAt = null;
     this.access.hidden = true;
     if (this.view.dependency === undefined && s.dependencies.length > 0) {
       this.view.dependency = worstOf(s.dependencies);
       history.replaceState(null, "", write(this.view));
       this.turn();
-    } else if (first) this.refresh();
+    } else if (first) this.turn(); // now that the daemon's time is known
     this.live?.push(s);
     this.showSummary(s);
     if (streamed(this.view)) this.draw();
   }
 
+  private ahead = 0; // how far the daemon's clock is ahead of the browser's, in milliseconds
+
+  /** now is the daemon's time in seconds since 1970: a browser may have another. */
+  private now(): number {
+    return (Date.now() + this.ahead) / 1000;
+  }
+
   private lose(why: unknown): void {
-    this.lostAt ??= Date.now();
+    this.lostAt ??= this.now() * 1000;
     if (why instanceof Refused && why.status === 401) this.access.hidden = false;
     this.sayStatus(why instanceof Refused ? why.message : undefined);
   }
@@ -245,11 +254,11 @@ export class Page {
     say(budget.note, b ? `Now: ${count(b.spent)} of ${count(b.allowance)} (${b.model}), ${words.state}${words.when && ", " + words.when}${gone ? ", at " + clock(gone.at * 1000) : ""}.` : "There is no reading yet.");
     fill(this.tiles,
       tile("Load factor", times(w?.load_factor), `${rate(w?.arrivals_per_second)} for ${rate(w?.originals_per_second)} originals`),
-      tile("Amplification, final minute", times(closed?.amplification), `of all traffic ${times(closed?.amplification_low)} to ${times(closed?.amplification_high)}; ended ${clock(closed?.to)}`),
+      tile("Amplification, final minute", times(closed?.amplification), closed?.to ? `of all traffic ${times(closed.amplification_low)} to ${times(closed.amplification_high)}; ended ${clock(closed.to)}` : "no second is final yet"),
       tile("Coverage", share(w?.coverage), w && w.arrivals > 0 ? `${share(w.verified / w.arrivals)} verified, ${share(w.claimed / w.arrivals)} claimed` : "no arrivals"),
       tile("Retry budget", words.left, `${words.state}${words.when ? ", " + words.when : ""}`),
       tile("Dead answers", atLeast(some, share(deadOf(r?.dead_share, r?.visibility))), `${atLeast(some || r?.untimed, seconds(r?.visibility === 0 && r.dead_seconds === 0 ? null : r?.dead_seconds))} of work for nobody; ${share(r?.visibility)} visible`),
-      tile("Budget at its worst", share(b?.peak_consumed), b?.exhausted_at ? `first exhausted ${clock(b.exhausted_at)}` : "never exhausted"));
+      tile("Budget at its worst", share(b?.peak_consumed), b?.exhausted_at ? `first exhausted ${clock(b.exhausted_at)}` : number(b?.peak_consumed) === null ? "no reading yet" : "never exhausted"));
   }
 
   /** sayWho names who costs the most now, beside the verdict; nobody if that is not known. */
@@ -267,7 +276,7 @@ export class Page {
   /** draw shows the frame; why says what is wrong where it holds nothing. */
   private draw(why?: string): void {
     if (streamed(this.view)) {
-      const [from, to] = span(this.view, this.summary ? Date.parse(this.summary.at) / 1000 : Date.now() / 1000);
+      const [from, to] = span(this.view, this.summary ? Date.parse(this.summary.at) / 1000 : this.now());
       this.frame = this.live?.frame(from, to) ?? empty(from, to);
       // Of a young daemon what there is, and not nine minutes of nothing.
       const first = this.frame.x.find((_, i) => this.frame.y.arrivals[i] !== null);
@@ -292,14 +301,12 @@ export class Page {
 
   private async ask(turn: number): Promise<void> {
     const v = this.view, p = this.panels, all = selection(v);
-    if (v.dependency === undefined) return;
-    const [from, to] = span(v, Date.now() / 1000);
-    const bounds = { from: iso(from), to: iso(to) };
     // Of a part there are stored figures only, and of "live" the last five minutes.
-    const recent = v.range === "live" ? { from: iso(to - 300), to: iso(to) } : bounds;
+    const bounds = asked(v), recent = asked(v, v.range === "live" ? 300 : undefined);
+    const [from, to] = span(v, this.now()), length = v.range === "live" ? 300 : to - from;
     const over = v.range === "live" ? "of the last 5 min" : "of the range";
     const range = streamed(v) ? { window: "1m", dependency: v.dependency } : { ...recent, ...all };
-    const series = { ...all, ...recent, step: Math.ceil((Date.parse(recent.to) - Date.parse(recent.from)) / 600_000) * 60 + "s" };
+    const series = { ...all, ...recent, step: Math.ceil(length / 600) * 60 + "s" };
     const go: tables.Go = (change, words, key) => this.link(change, words, key);
 
     const work: Promise<void>[] = [];
@@ -319,23 +326,30 @@ export class Page {
     };
     const fails = (...panels: tables.Panel[]) => (why: string): void => panels.forEach((x) => x.fail(why));
 
-    one<Series>("series", { ...series, measure: tables.breakdown }, (a) => {
-      tables.hops(p.hops, a.total, a.coverage, over);
-      tables.retries(p.retries, a.total, a.coverage, over);
-    }, fails(p.hops, p.retries));
-    one<Series>("series", { ...series, measure: tables.distribution }, (a) => {
-      tables.perQuestion(p.perQuestion, a.total, a.coverage, over);
-      tables.reasons(p.reasons, a.total, over);
-    }, fails(p.perQuestion, p.reasons));
-    one<Policy>("policy", { dependency: v.dependency }, (a) => {
-      this.coverageFloor = a.granted.find((g) => g.route === "")?.coverage_floor ?? null;
-      tables.policy(p.policy, a, v.dependency!);
-    }, fails(p.policy));
+    // Why there is no record yet, these may know.
     one<Alerts>("alerts", { dependency: v.dependency }, (a) => {
       this.alerts.take(a);
       tables.alerts(p.alerts, a, this.alerts);
     }, fails(p.alerts));
     one<Sources>("sources", {}, (a) => tables.sources(p.sources, a), fails(p.sources));
+    if (v.dependency === undefined) {
+      for (const x of Object.values(p)) if (x !== p.alerts && x !== p.sources) x.show("", tables.nothing("No records yet."));
+      await Promise.all(work);
+      return;
+    }
+
+    one<Series>("series", { ...series, measure: tables.breakdown }, (a) => {
+      tables.hops(p.hops, a, over);
+      tables.retries(p.retries, a, over);
+    }, fails(p.hops, p.retries));
+    one<Series>("series", { ...series, measure: tables.distribution }, (a) => {
+      tables.perQuestion(p.perQuestion, a, over);
+      tables.reasons(p.reasons, a, over);
+    }, fails(p.perQuestion, p.reasons));
+    one<Policy>("policy", { dependency: v.dependency }, (a) => {
+      this.coverageFloor = a.granted.find((g) => g.route === "")?.coverage_floor ?? null;
+      tables.policy(p.policy, a, v.dependency!);
+    }, fails(p.policy));
     for (const kind of ["peer", "originator", "route"] as const) {
       one<Top>("top", { ...range, by: kind, sort: v.sort }, (a) => tables.worst(p[kind], kind, a, streamed(v), go), fails(p[kind]));
     }
@@ -382,8 +396,6 @@ export class Page {
 
 const themeKey = "auditor.theme";
 const light = matchMedia("(prefers-color-scheme: light)");
-
-const iso = (at: number): string => new Date(Math.round(at) * 1000).toISOString();
 
 /** whole leads from a part back to its dependency. */
 const whole: Partial<View> = { route: undefined, originator: undefined, peer: undefined };
