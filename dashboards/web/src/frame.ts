@@ -54,6 +54,9 @@ export function doubt(visibility: Ratio, unjudged: Ratio): number | null {
   return seen === null ? null : seen < 1 || (number(unjudged) ?? 0) > 0 ? 1 : 0;
 }
 
+/** originalsOf is how many originals there were; null where arrivals came and none could be attributed. */
+export const originalsOf = (rate: Ratio, of: { arrivals?: Ratio; attributable?: Ratio }): number | null => (of.attributable === 0 && of.arrivals !== 0 ? null : number(rate));
+
 /** deadOf is the dead share; null where no record could show a departure and none was dead. */
 export const deadOf = (share: Ratio, visibility: Ratio): number | null => (visibility === 0 && share === 0 ? null : number(share));
 
@@ -87,7 +90,7 @@ export function stored(s: Series): Frame {
 function ofValues(v: Values, step: number): Point {
   const per = (x: Ratio): number | null => over(x, step);
   return {
-    arrivals: per(v.arrivals), originals: per(v.originals), load: number(v.load_factor),
+    arrivals: per(v.arrivals), originals: originalsOf(per(v.originals), v), load: number(v.load_factor),
     answers: per(v["responses.answers"]), goodput: number(v["responses.goodput_per_second"]),
     dead: deadOf(v["responses.dead_share"], v["responses.visibility"]), visibility: number(v["responses.visibility"]),
     doubt: doubt(v["responses.visibility"], v["responses.unjudged"]),
@@ -110,7 +113,7 @@ function ofSummary(s: Summary, d: Dependency): Point | null {
   const w = window(d, "10s"), b = own(d);
   if (!w || silent.includes(s.state)) return null;
   return {
-    arrivals: number(w.arrivals_per_second), originals: number(w.originals_per_second), load: number(w.load_factor),
+    arrivals: number(w.arrivals_per_second), originals: originalsOf(w.originals_per_second, w), load: number(w.load_factor),
     answers: number(w.answers_per_second), goodput: number(w.responses.goodput_per_second),
     dead: deadOf(w.responses.dead_share, w.responses.visibility), visibility: number(w.responses.visibility), doubt: doubt(w.responses.visibility, w.responses.unjudged),
     verified: over(w.verified, w.arrivals), attributable: over(w.attributable, w.arrivals), coverage: number(w.coverage),

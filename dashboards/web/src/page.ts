@@ -6,11 +6,11 @@ import { follow, get, Refused, setToken, type Alerts, type Dependency, type Part
 import { Chart } from "./chart";
 import { fill, h, say, type Child } from "./dom";
 import { atLeast, clock, count, number, rate, seconds, share, times } from "./format";
-import { deadOf, doubt, empty, forecast, Live, measures, own, stored, window as windowOf, type Frame } from "./frame";
+import { deadOf, doubt, empty, forecast, Live, measures, originalsOf, own, stored, window as windowOf, type Frame } from "./frame";
 import { specs } from "./specs";
 import * as tables from "./tables";
 import { budgetWords, judge } from "./verdict";
-import { asked, iso, part, ranges, read, selection, span, streamed, write, type Range, type View } from "./view";
+import { asked, changed, iso, part, ranges, read, selection, span, streamed, write, type Range, type View } from "./view";
 
 /** pause is how long what is asked for may grow old: long ranges change little. */
 const pause = (v: View): number => (v.range === "live" || v.range === "15m" ? 5000 : 30_000);
@@ -35,9 +35,10 @@ export class Page {
   private readonly word = h("strong", { id: "verdict-word", role: "status" }, "…");
   private readonly why = h("span", { id: "verdict-why" });
   private readonly who = h("p", { id: "who" });
+  private readonly elsewhere = h("p", { id: "elsewhere", role: "status" });
   private readonly trust = h("p", { id: "trust" });
   private readonly tiles = h("dl", { id: "tiles" });
-  private readonly verdict = h("section", { id: "verdict", class: "unknown", "aria-label": "Verdict" }, h("p", {}, this.word, " ", this.why), this.who, this.trust, this.tiles);
+  private readonly verdict = h("section", { id: "verdict", class: "unknown", "aria-label": "Verdict" }, h("p", {}, this.word, " ", this.why), this.elsewhere, this.who, this.trust, this.tiles);
   private readonly dependencies = h("nav", { id: "dependencies", "aria-label": "Dependencies" });
   private readonly ranges = h("nav", { id: "ranges", "aria-label": "Time range" });
   private readonly absolute = h("form", { id: "absolute", submit: (e) => this.between(e) },
@@ -89,14 +90,14 @@ export class Page {
   // What is looked at.
 
   private go(change: Partial<View>): void {
-    this.view = { ...this.view, ...change };
+    this.view = changed(this.view, change);
     history.pushState(null, "", write(this.view));
     this.turn();
   }
 
   /** link leads to another view, by its address and without loading the page again. */
   private link(change: Partial<View>, words: string, key: string, current = false): HTMLElement {
-    const view = { ...this.view, ...change };
+    const view = changed(this.view, change);
     return h("a", { href: write(view), "data-key": key, "aria-current": current ? "true" : undefined, click: (e) => {
       const m = e as MouseEvent;
       if (m.ctrlKey || m.metaKey || m.shiftKey || m.button !== 0) return;
@@ -150,6 +151,7 @@ export class Page {
       this.worst = {};
       fill(this.who);
     }
+    this.others = null;
     if (this.summary) this.showSummary(this.summary);
     this.frame = empty(from, to);
     this.draw("Reading …");
@@ -224,6 +226,7 @@ export class Page {
       a.append(h("small", {}, `${j.word} · ${times(windowOf(d, "10s")?.load_factor)}`));
       return a;
     }));
+    this.sayElsewhere(s, now);
     const d = s.dependencies.find((d) => d.dependency === now);
     if (!d) {
       this.verdict.className = "unknown";
@@ -238,13 +241,26 @@ export class Page {
     this.showVerdict(s, d);
   }
 
+  private others: string | null = null; // which are named; null: in links of another view
+
+  /** sayElsewhere names other dependencies that have a storm, the worst first: the one that is looked at may be quiet. */
+  private sayElsewhere(s: Summary, now: string | undefined): void {
+    const load = (d: Dependency): number => number(windowOf(d, "10s")?.load_factor) ?? 0;
+    const bad = s.dependencies.filter((d) => d.dependency !== now && judge(s, d, this.coverageFloor).level === "bad").sort((a, b) => load(b) - load(a));
+    const names = JSON.stringify(bad.map((d) => d.dependency).sort());
+    if (names === this.others) return; // it is read out when it changes, and not each second
+    this.others = names;
+    fill(this.elsewhere, ...(bad.length > 0 ? ["Retry storm elsewhere: ", ...bad.slice(0, 5).flatMap((d, i) => [i > 0 && ", ", this.link({ ...whole, dependency: d.dependency, question: undefined }, d.dependency, "elsewhere:" + d.dependency)]), bad.length > 5 && ` and ${bad.length - 5} more`] : []));
+  }
+
   private showVerdict(s: Summary, d: Dependency): void {
     const j = judge(s, d, this.coverageFloor);
     const budget = this.charts[specs.findIndex((s) => s.id === "budget")]!;
     const w = windowOf(d, "10s"), closed = windowOf(d, "1m", "closed_windows"), b = own(d), words = budgetWords(d);
     this.verdict.className = j.level;
     this.who.hidden = j.level === "good" || j.level === "unknown";
-    document.title = `${j.word} · ${d.dependency}`;
+    const other = j.level !== "bad" && this.elsewhere.childElementCount > 0; // a tab says if there is a storm at all
+    document.title = `${other ? "Retry storm elsewhere · " : ""}${j.word} · ${d.dependency}`;
     say(this.word, j.word);
     say(this.why, `${d.dependency}: ${j.why}.`);
     this.trust.className = j.trust.length > 0 ? "warn" : "good";
@@ -253,7 +269,7 @@ export class Page {
     const gone = forecast(d), r = w?.responses, some = doubt(r?.visibility, r?.unjudged); // of the answers not all could be judged
     say(budget.note, b ? `Now: ${count(b.spent)} of ${count(b.allowance)} (${b.model}), ${words.state}${words.when && ", " + words.when}${gone ? ", at " + clock(gone.at * 1000) : ""}.` : "There is no reading yet.");
     fill(this.tiles,
-      tile("Load factor", times(w?.load_factor), `${rate(w?.arrivals_per_second)} for ${rate(w?.originals_per_second)} originals`),
+      tile("Load factor", times(w?.load_factor), `${rate(w?.arrivals_per_second)} for ${rate(w && originalsOf(w.originals_per_second, w))} originals`),
       tile("Amplification, final minute", times(closed?.amplification), closed?.to ? `of all traffic ${times(closed.amplification_low)} to ${times(closed.amplification_high)}; ended ${clock(closed.to)}` : "no second is final yet"),
       tile("Coverage", share(w?.coverage), w && w.arrivals > 0 ? `${share(w.verified / w.arrivals)} verified, ${share(w.claimed / w.arrivals)} claimed` : "no arrivals"),
       tile("Retry budget", words.left, `${words.state}${words.when ? ", " + words.when : ""}`),
@@ -306,7 +322,7 @@ export class Page {
     const [from, to] = span(v, this.now()), length = v.range === "live" ? 300 : to - from;
     const over = v.range === "live" ? "of the last 5 min" : "of the range";
     const range = streamed(v) ? { window: "1m", dependency: v.dependency } : { ...recent, ...all };
-    const series = { ...all, ...recent, step: Math.ceil(length / 600) * 60 + "s" };
+    const series = { ...all, ...recent, step: Math.ceil(length / 600) * 60 + "s", limit: "1" };
     const go: tables.Go = (change, words, key) => this.link(change, words, key);
 
     const work: Promise<void>[] = [];
@@ -350,10 +366,14 @@ export class Page {
       this.coverageFloor = a.granted.find((g) => g.route === "")?.coverage_floor ?? null;
       tables.policy(p.policy, a, v.dependency!);
     }, fails(p.policy));
+    // Rows are by route and one of originator and peer: of the other nothing is known.
+    const apart = v.peer !== undefined ? "peer" : v.originator !== undefined ? "originator" : undefined;
     for (const kind of ["peer", "originator", "route"] as const) {
-      one<Top>("top", { ...range, by: kind, sort: v.sort }, (a) => tables.worst(p[kind], kind, a, streamed(v), go), fails(p[kind]));
+      if (apart && kind !== apart && kind !== "route") p[kind].show("", tables.nothing(`Of one ${apart}, ${kind}s are not counted: arrivals are by route and one of the two.`));
+      else one<Top>("top", { ...range, by: kind, sort: v.sort }, (a) => tables.worst(p[kind], kind, a, streamed(v), go), fails(p[kind]));
     }
-    one<Top>("top", { ...range, by: "question" }, (a) => tables.questions(p.questions, a, go), fails(p.questions));
+    if (v.peer !== undefined) p.questions.show("", tables.nothing("Of one peer, questions are not listed: a question comes by several."));
+    else one<Top>("top", { ...range, by: "question" }, (a) => tables.questions(p.questions, a, go), fails(p.questions));
     for (const kind of ["peer", "route"] as const) {
       one<Top>("top", { window: "10s", dependency: v.dependency, by: kind }, (a) => this.sayWho(kind, a), () => this.sayWho(kind, null));
     }
@@ -363,7 +383,7 @@ export class Page {
         (why, status) => (status === 404 ? show([]) : p.question.fail(why)));
     }
     if (!streamed(v)) {
-      one<Series>("series", { ...all, ...bounds, measure: measures }, (a) => {
+      one<Series>("series", { ...all, ...bounds, measure: measures, limit: "1" }, (a) => {
         this.frame = stored(a);
         this.draw();
       }, (why) => {
@@ -373,7 +393,7 @@ export class Page {
     } else if (this.live?.pending) {
       const live = this.live;
       // Without it the charts begin with the stream, which they say.
-      one<Series>("series", { dependency: v.dependency, from: "-10m", step: "10s", measure: measures }, (a) => {
+      one<Series>("series", { dependency: v.dependency, from: "-10m", step: "10s", measure: measures, limit: "1" }, (a) => {
         live.backfill(stored(a));
         this.draw();
       }, () => {});

@@ -31,6 +31,14 @@ export function read(search: string): View {
   return v;
 }
 
+/** changed is a view with something else in it. Rows are by route and one of originator and peer: the newer one stays. */
+export function changed(v: View, change: Partial<View>): View {
+  const out = { ...v, ...change };
+  if (change.peer !== undefined) out.originator = undefined;
+  else if (change.originator !== undefined) out.peer = undefined;
+  return out;
+}
+
 export function write(v: View): string {
   const q = new URLSearchParams();
   for (const name of names) {
