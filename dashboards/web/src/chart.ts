@@ -130,7 +130,7 @@ export class Chart {
         { ...axis, size: 58, space: 28, values: (_, at) => at.map((v) => s.format(v)) },
       ],
       series: [{}, ...s.lines.map((line): uPlot.Series => ({
-        stroke: () => colour(line.colour), width, paths: (u, i, from, to) => (dense(u, from, to) ? null : linear(u, i, from, to)), spanGaps: false, points: { show: false, size: 5, fill: () => colour(line.colour), filter: lone },
+        stroke: () => colour(line.colour), width, paths: (u, i, from, to) => (dense(u) ? null : linear(u, i, from, to)), spanGaps: false, points: { show: false, size: 5, fill: () => colour(line.colour), filter: lone },
         dash: line.dash ? [5, 4] : undefined,
         fill: line.fill ? () => colour(line.colour) + below : undefined,
       }))],
@@ -150,8 +150,8 @@ export class Chart {
 
   /** thick draws a line of too many points to stroke. */
   private thick(u: uPlot, series: number): void {
-    const l = this.spec.lines[series - 1], [from, to] = u.series[0]!.idxs!, c = l && colour(l.colour);
-    if (c && dense(u, from, to)) ribbon(u, series, { colour: c, width: width * devicePixelRatio, below: l.fill ? c + below : null, dash: l.dash ?? false });
+    const l = this.spec.lines[series - 1], c = l && colour(l.colour);
+    if (c && dense(u)) ribbon(u, series, { colour: c, width: width * devicePixelRatio, below: l.fill ? c + below : null, dash: l.dash ?? false });
   }
 
   /** bands hatches what will still change. */

@@ -7,8 +7,11 @@ import type uPlot from "uplot";
 const perColumn = 2; // points in a column of pixels, from which on a line is a ribbon
 const dashOn = 5, dashOff = 4; // columns at a ratio of 1
 
-/** dense says that a series has so many points in what is shown of it. */
-export const dense = (u: uPlot, from: number, to: number): boolean => to - from > perColumn * u.bbox.width;
+/** dense says that there are so many points in what is shown. */
+export function dense(u: uPlot): boolean {
+  const [from, to] = u.series[0]!.idxs!;
+  return to - from > perColumn * u.bbox.width;
+}
 
 /** Style is how a ribbon is drawn: its colour, how thick it is at least, and what lies below it. */
 export interface Style {
