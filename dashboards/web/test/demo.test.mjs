@@ -179,13 +179,21 @@ describe("the page during a storm", { timeout: 240_000 }, () => {
 
   it("says when the auditor is gone, and goes on when it is back", async () => {
     await text(page, "#status", /^Connected/);
+    await page.keyboard.press("3"); // which is asked for every 30 s
+    await text(page, "#load .when", /UTC/);
     await daemon.stop();
     await text(page, "#status", /^NO CONNECTION to the auditor since .* Everything below is of/);
     assert.match(await page.title(), /^No connection/);
     assert.equal(await page.locator("body.lost").count(), 1);
+    await page.keyboard.press("2");
+    await text(page, "#peers .note", /^Could not be read/);
+    await page.keyboard.press("3");
+    await text(page, "#load .nothing", /^Could not be read/);
     daemon = await demo(new URL(daemon.url).host);
     await text(page, "#status", /^Connected/);
     assert.equal(await page.locator("body.lost").count(), 0);
+    await page.waitForFunction(() => !document.querySelector(".panel.failed") && !document.querySelector("#load .nothing").textContent.startsWith("Could"), null, { timeout: 15_000 });
+    await page.keyboard.press("1");
     await text(page, "#verdict-word", /^(Quiet|Retry storm)/);
     whole();
   });
