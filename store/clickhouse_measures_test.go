@@ -17,8 +17,9 @@ import (
 
 // variedRows are seconds of arrivals of every kind that a row tells apart: questions that
 // come again within the second and long after it, all reasons, all departures, numbers of
-// attempts, Retry-After, and times that are not known, most of those of one originator. Of
-// more than so many questions, if that is not 0, a part is followed.
+// attempts, Retry-After, and times that are not known: most of those of one originator, half
+// of them with a deadline, and all of one whose callers stay. Of more than so many questions,
+// if that is not 0, a part is followed.
 func variedRows(scope string, seed uint64, seconds int64, maxLive int) []store.Row {
 	const second = int64(1e9)
 	r := rand.New(rand.NewPCG(seed, 7))
@@ -44,7 +45,10 @@ func variedRows(scope string, seed uint64, seconds int64, maxLive int) []store.R
 			a.Class, a.Reason, a.Originator, a.Question = keys.Unattributable, keys.Reason(1+r.IntN(keys.NumReasons-1)), 0, aggregate.ID{}
 		}
 		if r.IntN(4) < 1+2*int(a.Originator&1) {
-			a.Duration = -1
+			a.Duration = aggregate.Untimed(false, false, a.Text%2 == 0)
+		}
+		if a.Text%64 == 0 {
+			a.Originator, a.Departure, a.Flags, a.Duration = 9, aggregate.StillThere, aggregate.Head, aggregate.Untimed(false, false, true)
 		}
 		a.Log = a.Start + max(a.Duration, 0)
 		l.Add(&a, nil, 0)
@@ -93,6 +97,7 @@ func measureSums(seconds int64) []sum {
 		{"sum(disconnected)", whole(func(m *measure) uint64 { return m.Responses.Disconnected })}, {"sum(expired)", whole(func(m *measure) uint64 { return *m.Responses.Expired })},
 		{"sum(dead_seconds)", func(m *measure) float64 { return figure(m.Responses.DeadSeconds) }}, {"sum(busy_seconds)", func(m *measure) float64 { return figure(m.Responses.BusySeconds) }},
 		{"sum(repeat_seconds)", func(m *measure) float64 { return figure(m.Responses.RepeatSeconds) }}, {"sum(untimed)", whole(func(m *measure) uint64 { return m.Responses.Untimed })},
+		{"sum(unjudged)", whole(func(m *measure) uint64 { return m.Responses.Unjudged })},
 		{"sum(after_gone)", whole(func(m *measure) uint64 { return m.RepeatAfter.Gone })}, {"sum(after_5xx)", whole(func(m *measure) uint64 { return m.RepeatAfter.Error })},
 		{"sum(after_429_503)", whole(func(m *measure) uint64 { return m.RepeatAfter.Overload })}, {"sum(after_success)", whole(func(m *measure) uint64 { return m.RepeatAfter.Success })},
 		{"sum(after_in_flight)", whole(func(m *measure) uint64 { return m.RepeatAfter.InFlight })},
@@ -221,7 +226,8 @@ func measuresRowByRow(t *testing.T, server *clickhousetest.Server, s store.Store
 		}
 	}
 	var null, known [3]bool
-	got := server.Query(t, fmt.Sprintf("SELECT toUnixTimestamp(time), dependency, route, if(family = 'peer', 1, 0), name, untimed, untimed_dead, untimed_repeats, dead_seconds, busy_seconds, repeat_seconds "+
+	dark := false // nobody is known to be dead, and all may have expired
+	got := server.Query(t, fmt.Sprintf("SELECT toUnixTimestamp(time), dependency, route, if(family = 'peer', 1, 0), name, untimed, untimed_dead, untimed_repeats, unjudged, dead_seconds, busy_seconds, repeat_seconds "+
 		"FROM measures(resolution = 'tick', from = %d, to = %d)", benchBase, benchBase+seconds))
 	for _, line := range got {
 		cells := strings.Split(line, "\t")
@@ -230,23 +236,24 @@ func measuresRowByRow(t *testing.T, server *clickhousetest.Server, s store.Store
 			t.Fatalf("%q is of no row", line)
 		}
 		x := c.Totals()
-		if untimed := fmt.Sprint(x.Untimed, x.UntimedDead, x.UntimedRepeats); untimed != strings.Join(cells[5:8], " ") {
-			t.Errorf("%q: want %s without a time", line, untimed)
+		if untimed := fmt.Sprint(x.Untimed, x.UntimedDead, x.UntimedRepeats, x.Unjudged); untimed != strings.Join(cells[5:9], " ") {
+			t.Errorf("%q: want %s without a time, the last of them with a deadline", line, untimed)
 		}
+		dark = dark || x.Unjudged > 0 && x.Untimed == x.Arrivals && x.UntimedDead == 0
 		for i, f := range []aggregate.Figure{x.DeadTime(), x.BusyTime(), x.RepeatTime()} {
-			v, err := strconv.ParseFloat(cells[8+i], 64)
+			v, err := strconv.ParseFloat(cells[9+i], 64)
 			w, ok := f.Value()
 			if i == 2 && x.RepeatSeconds > 0 {
 				w, ok = x.RepeatSeconds, true
 			}
-			if ok != (cells[8+i] != `\N`) || ok && (err != nil || math.Abs(v-w) > 1e-9*w) {
+			if ok != (cells[9+i] != `\N`) || ok && (err != nil || math.Abs(v-w) > 1e-9*w) {
 				t.Errorf("%q: seconds[%d] want %v %v", line, i, w, ok)
 			}
 			null[i], known[i] = null[i] || !ok, known[i] || ok && w > 0
 		}
 	}
-	if all := [3]bool{true, true, true}; len(got) != len(want) || null != all || known != all {
-		t.Errorf("of %d rows %d are there; NULL were %v, known %v", len(want), len(got), null, known)
+	if all := [3]bool{true, true, true}; len(got) != len(want) || null != all || known != all || !dark {
+		t.Errorf("of %d rows %d are there; NULL were %v, known %v; one that nobody could judge: %v", len(want), len(got), null, known, dark)
 	}
 }
 

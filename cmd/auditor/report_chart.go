@@ -58,12 +58,21 @@ type chartTick struct{ At, TextAt, Label, Anchor string }
 // chartHit says in words what is under the pointer.
 type chartHit struct{ X, Width, Text string }
 
-// series is a line before it is drawn; value says NaN for what is not known.
+// series is a line before it is drawn; value says NaN for what is not known. Where not all
+// answers could be judged it is a bound, if it says so.
 type series struct {
-	label, class string
-	dash, fill   bool
-	format       func(float64) string
-	value        func(s *slot) float64
+	label, class, bound string
+	dash, fill          bool
+	format              func(float64) string
+	value               func(s *slot) float64
+}
+
+// legend is how a line is called beside its chart.
+func (l *series) legend(slots []slot) string {
+	if l.bound == "" || !slices.ContainsFunc(slots, func(s slot) bool { return s.arrivals > 0 && !s.see.all && !math.IsNaN(l.value(&s)) }) {
+		return l.label
+	}
+	return l.label + map[string]string{atLeast: ", at least", atMost: ", at most"}[l.bound]
 }
 
 // charts draws what is told over time.
@@ -109,24 +118,24 @@ func charts(r *aggregate.Report, o renderOptions) []chart {
 	}
 	return []chart{
 		draw("load", "Originals and arrivals", "In a storm arrivals rise and originals stay flat. "+covered, 0, 0,
-			series{"arrivals", "bad", false, true, rate, func(s *slot) float64 { return s.per(float64(s.arrivals)) }},
-			series{"originals", "good", false, false, rate, func(s *slot) float64 { return known(s.per(float64(s.originals)), s.attributable > 0) }}),
+			series{"arrivals", "bad", "", false, true, rate, func(s *slot) float64 { return s.per(float64(s.arrivals)) }},
+			series{"originals", "good", "", false, false, rate, func(s *slot) float64 { return known(s.per(float64(s.originals)), s.attributable > 0) }}),
 		draw("factor", "Load factor", "Attributable arrivals for each original; a gap where there is none. "+covered, 1.5, 0,
-			series{"load factor", "bad", false, false, factor, func(s *slot) float64 { return ratio(s.attributable, s.originals) }}),
+			series{"load factor", "bad", "", false, false, factor, func(s *slot) float64 { return ratio(s.attributable, s.originals) }}),
 		draw("answers", "Answers and goodput", seen, 0, 0,
-			series{"answers", "bad", false, true, rate, func(s *slot) float64 { return s.per(float64(s.answers)) }},
-			series{"goodput", "good", false, false, rate, func(s *slot) float64 { return known(s.per(s.good), !s.see.none) }}),
+			series{"answers", "bad", "", false, true, rate, func(s *slot) float64 { return s.per(float64(s.answers)) }},
+			series{"goodput", "good", atMost, false, false, rate, func(s *slot) float64 { return known(s.per(s.good), !s.see.none) }}),
 		draw("dead", "Dead share of answers", seen, 1, 0,
-			series{"dead", "bad", false, true, percent, func(s *slot) float64 { return known(ratio(s.dead, s.answers), !s.see.none) }},
-			series{"records that could show it", "other", true, false, percent, func(s *slot) float64 { return s.visible / float64(s.arrivals) }}),
+			series{"dead", "bad", atLeast, false, true, percent, func(s *slot) float64 { return known(ratio(s.dead, s.answers), !s.see.none) }},
+			series{"records that could show it", "other", "", true, false, percent, func(s *slot) float64 { return s.visible / float64(s.arrivals) }}),
 		draw("budget", "Retry budget spent", spent, 1.25, 1,
-			series{"spent", "bad", false, true, percent, func(s *slot) float64 {
+			series{"spent", "bad", "", false, true, percent, func(s *slot) float64 {
 				v, ok := s.budget.PeakConsumed.Value()
 				return known(v, ok && s.attributable > 0)
 			}}),
 		draw("coverage", "Coverage by class", "What is above both lines could not be attributed.", 1, 0,
-			series{"verified and claimed", "other", true, false, percent, func(s *slot) float64 { return ratio(s.attributable, s.arrivals) }},
-			series{"verified", "good", false, true, percent, func(s *slot) float64 { return ratio(s.verified, s.arrivals) }}),
+			series{"verified and claimed", "other", "", true, false, percent, func(s *slot) float64 { return ratio(s.attributable, s.arrivals) }},
+			series{"verified", "good", "", false, true, percent, func(s *slot) float64 { return ratio(s.verified, s.arrivals) }}),
 	}
 }
 
@@ -142,7 +151,7 @@ func (c *chart) plot(slots []slot, step, lateness int64, across func(int64) floa
 	top = roundUp(top)
 	up := func(v float64) float64 { return plotHeight * (1 - v/top) }
 	for _, l := range lines {
-		line := chartLine{Label: l.label, Class: l.class, Dash: l.dash, Fill: l.fill}
+		line := chartLine{Label: l.legend(slots), Class: l.class, Dash: l.dash, Fill: l.fill}
 		var path, area strings.Builder
 		began := math.NaN() // where the run of known values began
 		var end float64
@@ -196,7 +205,7 @@ func (c *chart) plot(slots []slot, step, lateness int64, across func(int64) floa
 		for _, l := range lines {
 			v, figure := l.value(s), unknown
 			if !math.IsNaN(v) && !math.IsInf(v, 0) {
-				figure = l.format(v)
+				figure = marked(l.bound, l.format(v), !s.see.all)
 			}
 			text += l.label + " " + figure + ", "
 		}

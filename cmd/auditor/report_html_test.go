@@ -145,6 +145,62 @@ func TestChartsDrawNoZeroForWhatIsNotKnown(t *testing.T) {
 	}
 }
 
+// A share of answers whose readers could not all be seen is a bound: beside the chart, and
+// under the pointer of the moments where that is so, alone.
+func TestChartsMarkBounds(t *testing.T) {
+	l := &testLog{names: testNames{routes: [][2]string{{"inventory", "GET /"}}, originators: []string{"", "web"}, peers: []string{"bff"}}}
+	add := func(at float64, change func(*aggregate.Arrival)) {
+		l.at(at, uint64(len(l.arrivals)+1), func(a *aggregate.Arrival) {
+			a.Flags |= aggregate.Visible
+			a.Outcome = aggregate.OutcomeSuccess
+			if change != nil {
+				change(a)
+			}
+		})
+	}
+	gone := func(a *aggregate.Arrival) { a.Departure = aggregate.UndeliveredAnswer }
+	for i, odd := range []func(*aggregate.Arrival){
+		nil,
+		func(a *aggregate.Arrival) { a.Flags &^= aggregate.Visible },
+		func(a *aggregate.Arrival) { a.Duration = aggregate.Untimed(true, false, true) }, // with a deadline
+		func(a *aggregate.Arrival) { a.Duration = aggregate.Untimed(true, false, false) },
+	} {
+		for n, change := range []func(*aggregate.Arrival){gone, nil, nil, odd} {
+			add(float64(10*i+n), change)
+		}
+	}
+	add(39.5, nil)
+	bounds := map[string]chart{}
+	for _, c := range charts(l.report(), granted()) {
+		bounds[c.ID] = c
+	}
+	for id, want := range map[string][]string{
+		"dead":    {"dead 25.0 %,", "dead ≥ 25.0 %,", "dead ≥ 25.0 %,", "dead 20.0 %,"},
+		"answers": {"goodput 0.30/s,", "goodput ≤ 0.30/s,", "goodput ≤ 0.30/s,", "goodput 0.40/s,"},
+	} {
+		c := bounds[id]
+		if len(c.Hits) != len(want) {
+			t.Fatalf("%s has %d moments", id, len(c.Hits))
+		}
+		for i, h := range c.Hits {
+			if !strings.Contains(h.Text, want[i]) {
+				t.Errorf("%s says %s, want %s", id, h.Text, want[i])
+			}
+		}
+	}
+	if dead, good := bounds["dead"].Lines[0].Label, bounds["answers"].Lines[1].Label; dead != "dead, at least" || good != "goodput, at most" {
+		t.Errorf("beside the charts stand %q and %q", dead, good)
+	}
+	l.arrivals = l.arrivals[:4]
+	for _, c := range charts(l.report(), granted()) {
+		for _, line := range c.Lines {
+			if strings.Contains(line.Label, ", at ") {
+				t.Errorf("%s is called a bound where all could be judged: %s", c.ID, line.Label)
+			}
+		}
+	}
+}
+
 // The newest part is provisional, and says so in words and under the pointer.
 func TestNewestPartIsProvisional(t *testing.T) {
 	l := storm()

@@ -64,7 +64,7 @@ const (
 	measured = measures + ` AND family = 'originator'`
 	routed   = measured + ` AND route IN (${route:sqlstring})`
 	measures = ` FROM (SELECT time, dependency, route, family, name, arrivals AS a, verified AS v, claimed AS c, unattributable AS u, originals AS o, reopened AS ro, variance AS va, questions AS d, reasons AS why,` +
-		` answers AS an, refused AS re, good AS go, dead AS de, before_response AS be, visible AS vi, dead_seconds AS ds, busy_seconds AS bs, repeat_seconds AS rs, untimed AS ut, untimed_dead AS ud, untimed_repeats AS ur, disconnected AS dc, expired AS ex,` +
+		` answers AS an, refused AS re, good AS go, dead AS de, before_response AS be, visible AS vi, dead_seconds AS ds, busy_seconds AS bs, repeat_seconds AS rs, untimed AS ut, untimed_dead AS ud, untimed_repeats AS ur, unjudged AS uj, disconnected AS dc, expired AS ex,` +
 		` hop_numbered AS hn, hop_ones AS h1, hop_ones_known AS hk, hop_questions AS hd, hop_trusted AS ht, same_peer AS sp,` +
 		` after_gone AS ag, after_5xx AS a5, after_429_503 AS a4, after_success AS ok, after_in_flight AS fl, retry_asked AS ra, retry_returned AS rr, retry_early AS ry, stale AS st, overspent AS os, ended AS en, provisional AS p` +
 		` FROM measures(resolution = '${resolution}', ` + between + `)) WHERE dependency IN (${dependency:sqlstring})`
@@ -85,12 +85,21 @@ const (
 	amplificationHigh = `sum(a) / nullIf(greatest(toInt64(` + questions + `) - toInt64(sum(ro)), 0), 0)`
 
 	covered    = `(` + attributable + `) / nullIf(sum(a), 0)`
-	deadShare  = `sum(de) / nullIf(sum(an), 0)`
 	visibility = `sum(vi) / nullIf(sum(a), 0)`
 	ofGranted  = repeats + ` / nullIf(toFloat64(${granted:sqlstring}) * ` + originals + `, 0)`
+	// Answers that are known to be dead are the least of those that are: more may be among
+	// the records that show no departure, and those whose deadline nobody could judge. Where
+	// that is all there is, none is not known to be none. With goodput it is the other way
+	// round: what is known is the most.
+	timeless     = `sum(uj) > 0 AND sum(ut) >= sum(a)`
+	doubtful     = `(sum(uj) + sum(a) - sum(vi))`
+	deadShare    = `if(sum(de) = 0 AND (sum(vi) = 0 OR ` + timeless + `), NULL, sum(de) / nullIf(sum(an), 0))`
+	deadMost     = `least(sum(de) + ` + doubtful + `, sum(an)) / nullIf(sum(an), 0)`
+	goodputMost  = `sum(go)`
+	goodputLeast = `greatest(toInt64(sum(go)) - toInt64` + doubtful + `, 0)`
 	// Seconds are not known where those of no arrival are that they are of, and a row
 	// without any of these has 0 of them.
-	deadTime   = `if(sum(ud) > 0 AND sum(ud) >= sum(dc) + sum(ex), NULL, sum(ds))`
+	deadTime   = `if(` + timeless + ` OR sum(ud) > 0 AND sum(ud) >= sum(dc) + sum(ex), NULL, sum(ds))`
 	busyTime   = `if(sum(ut) > 0 AND sum(ut) >= sum(a), NULL, sum(bs))`
 	repeatTime = `if(sum(ur) > 0 AND sum(ur) >= ` + repeats + `, NULL, sum(rs))`
 	// known is what repeats are where nothing could be attributed: not 0.

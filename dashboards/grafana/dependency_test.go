@@ -60,11 +60,11 @@ var dependency = board{
 			coverageOf("dependency", 8),
 		}},
 		{"Work for nobody", []panel{
-			graph("Goodput and answers", "reqps", "Answers that the dependency wrote, and those of them that were successes for somebody who was still there.", 8,
+			graph("Goodput and answers", "reqps", "Answers that the dependency wrote, and those of them that were successes for somebody who was still there, at most: "+asShown+"", 8,
 				ask{`sum(rate(auditor_responses_total{@,outcome=~"answered|dead"}[$__rate_interval]))`, "answers"},
-				ask{`sum(rate(auditor_good_responses_total{@}[$__rate_interval]))`, "goodput"}),
-			graph("Dead share", "percentunit", "The share of answers that nobody was there to read, as far as the log can show departures: see beside.", 8,
-				ask{`sum(rate(auditor_responses_total{@,outcome="dead"}[$__rate_interval])) / (sum(rate(auditor_responses_total{@,outcome=~"answered|dead"}[$__rate_interval])) > 0)`, "dead share"}).
+				ask{`sum(rate(auditor_good_responses_total{@}[$__rate_interval]))`, "goodput, at most"}),
+			graph("Dead share", "percentunit", "The share of answers that nobody was there to read, at least: "+asShown, 8,
+				ask{`sum(rate(auditor_responses_total{@,outcome="dead"}[$__rate_interval])) / (sum(rate(auditor_responses_total{@,outcome=~"answered|dead"}[$__rate_interval])) > 0)`, "at least"}).
 				with(runbooks("DeadAnswers")).with(func(p *panel) { p.most = 1 }),
 			visibilityOf("dependency", 8),
 			graph("Arrivals by outcome", "reqps", "Answered as far as can be seen; dead: answered, and nobody was there; refused; abandoned: the caller left before any answer. Together they are all arrivals.", 8,
@@ -72,7 +72,7 @@ var dependency = board{
 			graph("Dead answers, by how it is known", "reqps", "Departures that were logged, and expired: past the caller's deadline, inferred. Refused arrivals are among them, unlike in the dead share.", 8,
 				ask{`sum by (kind) (rate(auditor_dead_answers_total{@}[$__rate_interval]))`, "{{kind}}"}).
 				with(func(p *panel) { p.stacked = true }).with(runbooks("DeadAnswers")),
-			graph("Time in system", "suffix:s/s", "Seconds of work (queue included) for each second: of all arrivals, of repeats, and of those whose caller had left or given up. The last two overlap.", 8,
+			graph("Time in system", "suffix:s/s", "Seconds of work (queue included) for each second: of all arrivals, of repeats, and of those whose caller had left or given up. The last two overlap. It is at least so much where the log does not give each time, and for nobody also where it does not show each departure.", 8,
 				ask{`sum(rate(auditor_busy_seconds_total{@}[$__rate_interval]))`, "all"},
 				ask{`sum(rate(auditor_repeat_seconds_total{@}[$__rate_interval]))`, "repeats"},
 				ask{`sum(rate(auditor_dead_seconds_total{@}[$__rate_interval]))`, "for nobody"}),
@@ -110,8 +110,8 @@ var dependency = board{
 				},
 				columns: map[string]column{
 					"A": {title: "arrivals", unit: "reqps"}, "B": {title: "originals", unit: "reqps"}, "C": {title: "load factor", unit: "suffix:×"},
-					"D": {title: "verified", unit: "percentunit"}, "E": {title: "claimed", unit: "percentunit"}, "F": {title: "goodput", unit: "reqps"},
-					"G": {title: "dead share", unit: "percentunit"}, "H": {title: "repeats", unit: "suffix:s/s"}, "I": {title: "for nobody", unit: "suffix:s/s"},
+					"D": {title: "verified", unit: "percentunit"}, "E": {title: "claimed", unit: "percentunit"}, "F": {title: "goodput, at most", unit: "reqps"},
+					"G": {title: "dead share, at least", unit: "percentunit"}, "H": {title: "repeats", unit: "suffix:s/s"}, "I": {title: "for nobody", unit: "suffix:s/s"},
 				}},
 			graph("Arrivals by route", "reqps", "Which route the load is on.", 8,
 				ask{`sum by (route) (rate(auditor_arrivals_total{@,route=~"$route"}[$__rate_interval]))`, "{{route}}"}),

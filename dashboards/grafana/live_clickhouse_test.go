@@ -152,13 +152,13 @@ func (s *stored) areTrue(all map[string]dashboard, resolution string) {
 	}{
 		{"clickhouse-overview.json", "Dependencies", map[string]float64{
 			"arrivals": arrivals, "firsts": originals, "again": repeats, "load_factor": measured, "per_question": measured, "at_least": low, "at_most": high, "coverage": 0.8, "verified_share": 0.75,
-			"of_granted": repeats / (0.2 * originals), "dead_share": float64(dead) / answers, "visible_share": float64(6) / 20, "for_nobody": 0.93 * calls, "error": 0, "is_provisional": 0,
+			"of_granted": repeats / (0.2 * originals), "dead_share": float64(dead) / answers, "dead_most": 1, "visible_share": float64(6) / 20, "for_nobody": 0.93 * calls, "error": 0, "is_provisional": 0,
 		}},
 		{"clickhouse-dependency.json", "Amplification", map[string]float64{"measured": measured, "at_least": low, "at_most": high}},
 		{"clickhouse-dependency.json", "Load factor", map[string]float64{"load_factor": measured}},
 		{"clickhouse-dependency.json", "Coverage", map[string]float64{"share": 0.75, "state": 0.75}},
 		{"clickhouse-dependency.json", "Of what is granted", map[string]float64{"of_granted": repeats / (0.2 * originals)}},
-		{"clickhouse-dependency.json", "Dead share", map[string]float64{"dead_share": float64(dead) / answers}},
+		{"clickhouse-dependency.json", "Dead share", map[string]float64{"at_least": float64(dead) / answers, "at_most": 1}},
 		{"clickhouse-dependency.json", "For nobody", map[string]float64{"for_nobody": 0.93 * calls}},
 		{"clickhouse-dependency.json", "Hops", map[string]float64{"adjacent": 3, "above": 2}},
 		{"clickhouse-dependency.json", "Asked to wait", map[string]float64{"asked": 5 * calls, "came_back": 5 * calls}},
@@ -211,6 +211,31 @@ func (s *stored) areTrue(all map[string]dashboard, resolution string) {
 					s.t.Errorf("by %s: %s of %s adds up to %v, want %v", resolution, column, title, sums[column], n)
 				}
 			}
+		}
+	}
+}
+
+// What is drawn of work for nobody are bounds, of all that could be judged and of the rest:
+// they are one where all could be, and none where none could.
+func TestClickHouseBoundsOfDeadAnswers(t *testing.T) {
+	server := clickhousetest.Start(t)
+	for _, x := range []struct{ name, row, want string }{
+		{"all judged", "10, 10, 8, 2, 0, 0, 5", "0.25 0.25 5 5"},
+		{"none dead of all", "10, 10, 8, 0, 0, 0, 5", "0 0 5 5"},
+		{"three deadlines not judged", "10, 10, 8, 2, 3, 4, 5", "0.25 0.625 5 2"},
+		{"two that show no departure", "10, 8, 8, 2, 0, 0, 5", "0.25 0.5 5 3"},
+		{"more in doubt than there are", "10, 3, 8, 2, 3, 4, 5", "0.25 1 5 0"},
+		{"none dead of some", "10, 8, 8, 0, 1, 1, 5", "0 0.375 5 2"},
+		{"none dead, and none visible", "10, 0, 8, 0, 0, 0, 5", `\N 1 5 0`},
+		{"some dead, and none visible", "10, 0, 8, 4, 0, 0, 4", "0.5 1 4 0"},
+		{"none dead, and no time for a deadline", "10, 10, 8, 0, 4, 10, 5", `\N 0.5 5 1`},
+		{"no time, and no deadline", "10, 10, 8, 0, 0, 10, 5", "0 0 5 5"},
+		{"no answer", "10, 10, 0, 0, 0, 0, 0", `\N \N 0 0`},
+	} {
+		got := server.Query(t, "SELECT "+strings.Join([]string{deadShare, deadMost, goodputMost, goodputLeast}, ", ")+
+			" FROM values('a UInt64, vi UInt64, an UInt64, de UInt64, uj UInt64, ut UInt64, go UInt64', ("+x.row+"))")
+		if len(got) != 1 || strings.ReplaceAll(got[0], "\t", " ") != x.want {
+			t.Errorf("%s: %q, want %s", x.name, got, x.want)
 		}
 	}
 }

@@ -31,7 +31,7 @@ var overview = board{
 				columns: map[string]column{
 					"A": {title: "load factor, 1 min", unit: "suffix:×"}, "B": {title: "verified", unit: "percentunit"}, "C": {"coverage is", "none", coverageWords},
 					"D": {title: "budget spent", unit: "percentunit"}, "E": {"budget is", "none", budgetWords}, "F": {title: "exhausted in", unit: "s"},
-					"G": {title: "dead share, 5 min", unit: "percentunit"}, "H": {title: "departures visible", unit: "percentunit"},
+					"G": {title: "dead share at least, 5 min", unit: "percentunit"}, "H": {title: "departures visible", unit: "percentunit"},
 					"I": {title: "records read", unit: "percentunit"}, "J": {"questions are", "none", splitWords},
 				},
 				runbooks: []string{"AuditorBlind", "RetryBudgetExhausted"},
@@ -60,11 +60,11 @@ var overview = board{
 			coverageOf("dependency", 8),
 		}},
 		{"Work for nobody", []panel{
-			graph("Goodput and answers", "reqps", "Answers that the dependency wrote, and those of them that were successes for somebody who was still there. What lies between is work for nobody, or failure.", 8,
+			graph("Goodput and answers", "reqps", "Answers that the dependency wrote, and those of them that were successes for somebody who was still there, at most: "+asShown+" What lies between is work for nobody, or failure.", 8,
 				ask{`sum by (dependency) (rate(auditor_responses_total{@,outcome=~"answered|dead"}[$__rate_interval]))`, "{{dependency}} answers"},
-				ask{`sum by (dependency) (rate(auditor_good_responses_total{@}[$__rate_interval]))`, "{{dependency}} goodput"}),
-			graph("Dead share", "percentunit", "The share of answers that nobody was there to read, as far as the log can show departures: see beside.", 8,
-				ask{`sum by (dependency) (rate(auditor_responses_total{@,outcome="dead"}[$__rate_interval])) / (sum by (dependency) (rate(auditor_responses_total{@,outcome=~"answered|dead"}[$__rate_interval])) > 0)`, "{{dependency}}"}).
+				ask{`sum by (dependency) (rate(auditor_good_responses_total{@}[$__rate_interval]))`, "{{dependency}} goodput, at most"}),
+			graph("Dead share", "percentunit", "The share of answers that nobody was there to read, at least: "+asShown, 8,
+				ask{`sum by (dependency) (rate(auditor_responses_total{@,outcome="dead"}[$__rate_interval])) / (sum by (dependency) (rate(auditor_responses_total{@,outcome=~"answered|dead"}[$__rate_interval])) > 0)`, "{{dependency}} at least"}).
 				with(runbooks("DeadAnswers")).with(func(p *panel) { p.most = 1 }),
 			visibilityOf("dependency", 8),
 		}},
@@ -79,6 +79,9 @@ var overview = board{
 		}},
 	},
 }
+
+// asShown is why figures of departures are bounds, and where it stands how far.
+const asShown = "as far as the log shows departures (see beside) and gives the times to judge deadlines by. How many deadlines could not be judged no metric tells: it is responses.unjudged in the API, and marked on the live page."
 
 // coverageOf stands beside every figure of questions.
 func coverageOf(by string, w int) panel {

@@ -9,7 +9,7 @@ const measuredRoutes = `SELECT DISTINCT route FROM measures(resolution = '${reso
 // partly is a table of parts by a family, with the coverage of each.
 func partly(name, as, family string) ask {
 	return ask{expr: `SELECT ` + name + ` AS ` + as + `, sum(a) AS arrivals, ` + known + originals + `) AS firsts, ` + known + repeats + `) AS again, ` + loadFactor + ` AS load_factor, ` + amplification + ` AS per_question, ` +
-		covered + ` AS coverage, sum(v) / sum(a) AS verified_share, ` + deadShare + ` AS dead_share, ` + visibility + ` AS visible_share, ` + repeatTime + ` AS repeated, ` + deadTime + ` AS for_nobody, max(p) AS is_provisional` +
+		covered + ` AS coverage, sum(v) / sum(a) AS verified_share, ` + deadShare + ` AS dead_share, ` + deadMost + ` AS dead_most, ` + visibility + ` AS visible_share, ` + repeatTime + ` AS repeated, ` + deadTime + ` AS for_nobody, max(p) AS is_provisional` +
 		measures + ` AND route IN (${route:sqlstring}) AND family = '` + family + `' GROUP BY ` + as + ` HAVING arrivals > 0 ORDER BY again DESC NULLS LAST, arrivals DESC LIMIT 100`}
 }
 
@@ -18,7 +18,7 @@ func partlyColumns() map[string]column {
 	return map[string]column{
 		"arrivals": {unit: "short"}, "firsts": {title: "originals", unit: "short"}, "again": {title: "repeats", unit: "short"}, "load_factor": {title: "load factor", unit: "suffix:×"},
 		"per_question": {title: "amplification", unit: "suffix:×"}, "coverage": {unit: "percentunit"}, "verified_share": {title: "verified", unit: "percentunit"},
-		"dead_share": {title: "dead share", unit: "percentunit"}, "visible_share": {title: "departures visible", unit: "percentunit"},
+		"dead_share": {title: "dead share, at least", unit: "percentunit"}, "dead_most": {title: "dead share, at most", unit: "percentunit"}, "visible_share": {title: "departures visible", unit: "percentunit"},
 		"repeated": {title: "repeats took", unit: "s"}, "for_nobody": {title: "for nobody", unit: "s"}, "is_provisional": {title: "is", unit: "none", words: finalWords},
 	}
 }
@@ -37,8 +37,8 @@ var storedDependency = board{
 				ofRange(`sum(v) / nullIf(sum(a), 0) AS share, share AS state`)).with(runbooks("CoverageTooLow", "AuditorBlind")).with(func(p *panel) { p.words = coverageWords }),
 			number("Of what is granted", "percentunit", "Repeats as a share of those that the variable granted allows for the originals of the range. No reading of a budget, which is of log time and is not stored.", 3,
 				ofRange(ofGranted+` AS of_granted`)).with(runbooks("RetryBudgetExhausted")),
-			number("Dead share", "percentunit", "The share of answers that nobody was there to read, and of records that could have shown it.", 3,
-				ofRange(deadShare+` AS dead_share, `+visibility+` AS visible_share`)).with(runbooks("DeadAnswers")),
+			number("Dead share", "percentunit", "The share of answers that nobody was there to read: at least, as far as records show it, and at most, if of all others nobody was there either; and the share of records that could have shown a departure.", 3,
+				ofRange(deadShare+` AS at_least, `+deadMost+` AS at_most, `+visibility+` AS visible_share`)).with(runbooks("DeadAnswers")),
 			number("For nobody", "s", "Time in system, queue included, of arrivals whose caller had left or given up: a lower bound where departures or durations are not logged.", 3, ofRange(`if(sum(a) = 0, NULL, `+deadTime+`) AS for_nobody`)),
 			number("Error of originals", "percentunit", "The standard error of originals as a share of them, where the daemon followed a part of the questions. 0: all were followed, and nothing is estimated.", 3, ofRange(sampled+` AS error`)),
 		}},
@@ -54,15 +54,15 @@ var storedDependency = board{
 				byTime(reasonColumns())).with(func(p *panel) { p.stacked = true }).with(runbooks("CoverageTooLow")),
 		}},
 		{"Work for nobody", []panel{
-			graph("Goodput and answers", "reqps", "Answers that the dependency wrote, and those of them that were successes for somebody who was still there.", 8,
-				byTime(perSecond("sum(an)", "answers")+`, `+perSecond("sum(go)", "goodput"))),
-			graph("Dead share", "percentunit", "The share of answers that nobody was there to read, as far as the log can show departures: see beside.", 8,
-				byTime(deadShare+` AS dead_share`)).with(runbooks("DeadAnswers")).with(func(p *panel) { p.most = 1 }),
+			graph("Goodput and answers", "reqps", "Answers that the dependency wrote, and those of them that were successes for somebody who was still there: at most, as far as the log shows who was not, and at least, if of all records that do not nobody was there. The lines lie on one another where all can be judged.", 8,
+				byTime(perSecond("sum(an)", "answers")+`, `+perSecond(goodputMost, "goodput_at_most")+`, `+perSecond(goodputLeast, "goodput_at_least"))),
+			graph("Dead share", "percentunit", "The share of answers that nobody was there to read: at least, as far as the log shows departures and gives the times to judge deadlines by, and at most, if of all other records nobody was there either. The lines lie on one another where all can be judged.", 8,
+				byTime(deadShare+` AS at_least, `+deadMost+` AS at_most`)).with(runbooks("DeadAnswers")).with(func(p *panel) { p.most = 1 }),
 			graph("Departures visible", "percentunit", "The share of the step's records that could have shown that the caller left. Dead answers among the others are not known.", 8,
 				byTime(visibility+` AS visible_share`)).with(runbooks("AuditorBlind")).with(func(p *panel) { p.limit, p.most = 0.5, 1 }),
 			graph("Arrivals by outcome", "reqps", "Answered as far as can be seen; dead: answered, and nobody was there; refused; abandoned: the caller left before any answer. What is in none of them shows no answer.", 12,
 				byTime(lines("sum(an) - sum(de)", "answered")+`, `+lines("sum(de)", "dead")+`, `+lines("sum(re)", "refused")+`, `+lines("sum(be)", "abandoned"))),
-			graph("Time in system", "suffix:s/s", "Seconds of work (queue included) for each second: of all arrivals, of repeats, and of those whose caller had left or given up. The last two overlap.", 12,
+			graph("Time in system", "suffix:s/s", "Seconds of work (queue included) for each second: of all arrivals, of repeats, and of those whose caller had left or given up. The last two overlap. It is at least so much where the log does not give each time, and for nobody also where it does not show each departure.", 12,
 				byTime(lines(busyTime, "all_arrivals")+`, `+lines(repeatTime, "repeats")+`, `+lines(deadTime, "for_nobody"))),
 		}},
 		{"Who multiplies", []panel{

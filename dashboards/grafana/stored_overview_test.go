@@ -12,12 +12,12 @@ var storedOverview = board{
 					"An empty field is not known, or a bound without an upper end. Blind: fewer than 85 % of arrivals are verified, and repeats are a lower bound. Of what is granted: repeats as a share of what the variable granted allows, which is no reading of a budget.",
 				asks: []ask{{expr: `SELECT dependency, sum(a) AS arrivals, ` + known + originals + `) AS firsts, ` + known + repeats + `) AS again, ` + loadFactor + ` AS load_factor, ` + amplification + ` AS per_question, ` +
 					amplificationLow + ` AS at_least, ` + amplificationHigh + ` AS at_most, ` + covered + ` AS coverage, sum(v) / sum(a) AS verified_share, verified_share AS trust, ` + ofGranted + ` AS of_granted, ` +
-					deadShare + ` AS dead_share, ` + visibility + ` AS visible_share, ` + deadTime + ` AS for_nobody, ` + sampled + ` AS error, max(p) AS is_provisional` + measured + ` GROUP BY dependency ORDER BY again DESC NULLS LAST, arrivals DESC LIMIT 1000`}},
+					deadShare + ` AS dead_share, ` + deadMost + ` AS dead_most, ` + visibility + ` AS visible_share, ` + deadTime + ` AS for_nobody, ` + sampled + ` AS error, max(p) AS is_provisional` + measured + ` GROUP BY dependency ORDER BY again DESC NULLS LAST, arrivals DESC LIMIT 1000`}},
 				columns: map[string]column{
 					"arrivals": {unit: "short"}, "firsts": {title: "originals", unit: "short"}, "again": {title: "repeats", unit: "short"}, "load_factor": {title: "load factor", unit: "suffix:×"},
 					"per_question": {title: "amplification", unit: "suffix:×"}, "at_least": {title: "at least", unit: "suffix:×"}, "at_most": {title: "at most", unit: "suffix:×"},
 					"coverage": {unit: "percentunit"}, "verified_share": {title: "verified", unit: "percentunit"}, "trust": {title: "coverage is", unit: "none", words: coverageWords},
-					"of_granted": {title: "of what is granted", unit: "percentunit"}, "dead_share": {title: "dead share", unit: "percentunit"}, "visible_share": {title: "departures visible", unit: "percentunit"},
+					"of_granted": {title: "of what is granted", unit: "percentunit"}, "dead_share": {title: "dead share, at least", unit: "percentunit"}, "dead_most": {title: "dead share, at most", unit: "percentunit"}, "visible_share": {title: "departures visible", unit: "percentunit"},
 					"for_nobody": {title: "for nobody", unit: "s"}, "error": {title: "error of originals", unit: "percentunit"}, "is_provisional": {title: "is", unit: "none", words: finalWords},
 				}},
 		}},
@@ -36,10 +36,10 @@ var storedOverview = board{
 			ofEach(coverageStored(12)),
 		}},
 		{"Work for nobody", []panel{
-			ofEach(graph("Goodput and answers", "reqps", "Answers that the dependency wrote, and those of them that were successes for somebody who was still there.", 8,
-				byDependency(perSecond("sum(an)", "answers")+`, `+perSecond("sum(go)", "goodput")))),
-			ofEach(graph("Dead share", "percentunit", "The share of answers that nobody was there to read, as far as the log can show departures: see beside.", 8,
-				byDependency(deadShare+` AS dead_share`))).with(runbooks("DeadAnswers")).with(func(p *panel) { p.most = 1 }),
+			ofEach(graph("Goodput and answers", "reqps", "Answers that the dependency wrote, and those of them that were successes for somebody who was still there: at most, as far as the log shows who was not, and at least, if of all records that do not nobody was there. The lines lie on one another where all can be judged.", 8,
+				byDependency(perSecond("sum(an)", "answers")+`, `+perSecond(goodputMost, "goodput_at_most")+`, `+perSecond(goodputLeast, "goodput_at_least")))),
+			ofEach(graph("Dead share", "percentunit", "The share of answers that nobody was there to read: at least, as far as the log shows departures and gives the times to judge deadlines by, and at most, if of all other records nobody was there either. The lines lie on one another where all can be judged.", 8,
+				byDependency(deadShare+` AS at_least, `+deadMost+` AS at_most`))).with(runbooks("DeadAnswers")).with(func(p *panel) { p.most = 1 }),
 			ofEach(visibilityStored(8)),
 		}},
 	},

@@ -4,7 +4,8 @@
 -- questions and hop_questions are of what had not come before in the range that is asked:
 -- only their sums over the whole of it mean something. from is rounded up to a whole step.
 -- Seconds are NULL where the time of none of the arrivals is known that they are of: of
--- repeats, whose number may be an estimate, only without any.
+-- repeats, whose number may be an estimate, only without any. dead_seconds are NULL, too,
+-- where that of no arrival is and some had a deadline: these may all have expired.
 --
 -- counts begins with its version and how many counters there are (3 bytes), and which are
 -- not 0 (8 bytes). What is not of the version that is read here is an error. The rest are
@@ -23,8 +24,8 @@ SELECT toDateTime(f.at, 'UTC') AS time, f.dependency AS dependency, f.route AS r
        sum(n[indexOf(some, 2)]) AS answers, sum(n[indexOf(some, 6)]) AS refused, sum(n[indexOf(some, 4)]) AS successes, sum(n[indexOf(some, 5)]) AS good,
        sum(n[indexOf(some, 3)]) AS visible, sum(n[indexOf(some, 20)]) AS dead, sum(n[indexOf(some, 40)]) AS before_response,
        sum(n[indexOf(some, 40)] + n[indexOf(some, 41)] + n[indexOf(some, 42)] + n[indexOf(some, 43)]) AS disconnected, sum(n[indexOf(some, 19)]) AS expired,
-       sum(n[indexOf(some, 60)]) AS untimed, sum(n[indexOf(some, 61)]) AS untimed_dead, sum(n[indexOf(some, 62)]) AS untimed_repeats,
-       if(untimed_dead > 0 AND untimed_dead >= disconnected + expired, NULL, sum(f.dead_ns) / 1e9) AS dead_seconds,
+       sum(n[indexOf(some, 60)]) AS untimed, sum(n[indexOf(some, 61)]) AS untimed_dead, sum(n[indexOf(some, 62)]) AS untimed_repeats, sum(n[indexOf(some, 63)]) AS unjudged,
+       if(unjudged > 0 AND untimed >= arrivals OR untimed_dead > 0 AND untimed_dead >= disconnected + expired, NULL, sum(f.dead_ns) / 1e9) AS dead_seconds,
        if(untimed > 0 AND untimed >= arrivals, NULL, sum(f.busy_ns) / 1e9) AS busy_seconds,
        if(untimed_repeats > 0 AND untimed_repeats >= repeats AND sum(f.repeat_ns) = 0, NULL, sum(f.repeat_ns) / 1e9) AS repeat_seconds,
        sum(n[indexOf(some, 10)]) AS same_peer, sum(n[indexOf(some, 11)]) AS after_gone, sum(n[indexOf(some, 12)]) AS after_5xx, sum(n[indexOf(some, 13)]) AS after_429_503,

@@ -1,7 +1,9 @@
 // One chart: uPlot with what all of ours share: one crosshair, bands for what is
-// provisional, a readout in text below, the arrow keys, and a gap where there is no data.
+// provisional, marks where a figure is a bound, a readout in text above, the arrow keys,
+// and a gap where there is no data.
 
 import uPlot from "uplot";
+import { dense, ribbon } from "./dense";
 import { h, say } from "./dom";
 import { firing } from "./alerts";
 import type { Column, Forecast, Frame } from "./frame";
@@ -13,7 +15,11 @@ export interface Line {
   colour: string; // the name of a CSS variable
   dash?: boolean;
   fill?: boolean;
+  bound?: keyof typeof bounds; // what the figure is where a part of the records could not be judged
 }
+
+// How a bound is called, and where the marks on its line point.
+const bounds = { "≥": { mark: "▲", words: "at least" }, "≤": { mark: "▼", words: "at most" } } as const;
 
 export interface Spec {
   id: string;
@@ -38,6 +44,10 @@ function colour(name: string): string {
   return c;
 }
 
+const linear = uPlot.paths.linear!();
+const width = 1.75; // of lines
+const below = "22"; // how much of a line's colour is below it
+
 const group = "auditor"; // of all charts: they share the crosshair
 const font = "12px system-ui, sans-serif";
 
@@ -47,6 +57,7 @@ export class Chart {
   private readonly when = h("span", { class: "when" });
   private readonly values: HTMLElement[];
   private readonly nothing = h("p", { class: "nothing" });
+  private readonly doubts = h("p", { class: "doubts", hidden: true });
   readonly note = h("p", { class: "note" });
   private plot: uPlot | null = null;
   private frame: Frame | null = null;
@@ -62,6 +73,9 @@ export class Chart {
     this.element = h("section", { class: "panel", id: spec.id, "aria-labelledby": spec.id + "-title" },
       h("h2", { id: spec.id + "-title" }, spec.title),
       h("p", { class: "readout" }, ...readout, this.when), this.host, this.nothing, this.note);
+    const b = spec.lines.flatMap((l) => (l.bound ? [`${bounds[l.bound].mark} ${l.label} is ${bounds[l.bound].words} (${l.bound}) what is drawn`] : []));
+    if (b.length > 0) this.note.before(this.doubts);
+    say(this.doubts, `${b.join(", ")}: some records there show no departure, or have a deadline and no time to judge it by.`);
   }
 
   /**
@@ -75,6 +89,7 @@ export class Chart {
     const bare = this.spec.lines.every((line) => f.y[line.column].every((v) => v === null));
     this.nothing.hidden = !bare;
     say(this.nothing, bare ? why : "");
+    this.doubts.hidden = !this.spec.lines.some((line) => line.bound && f.y.doubt.some((v, i) => v === 1 && f.y[line.column][i] !== null));
     if (!this.plot) this.plot = this.make(data);
     else this.plot.setData(data, false);
     const end = forecast ? Math.max(f.to, Math.min(forecast.at, f.to + (f.to - f.from) / 3)) : f.to;
@@ -115,11 +130,12 @@ export class Chart {
         { ...axis, size: 58, space: 28, values: (_, at) => at.map((v) => s.format(v)) },
       ],
       series: [{}, ...s.lines.map((line): uPlot.Series => ({
-        stroke: () => colour(line.colour), width: 1.75, spanGaps: false, points: { show: false },
+        stroke: () => colour(line.colour), width, paths: (u, i, from, to) => (dense(u) ? null : linear(u, i, from, to)), spanGaps: false, points: { show: false, size: 5, fill: () => colour(line.colour), filter: lone },
         dash: line.dash ? [5, 4] : undefined,
-        fill: line.fill ? () => colour(line.colour) + "22" : undefined,
+        fill: line.fill ? () => colour(line.colour) + below : undefined,
       }))],
       hooks: {
+        drawSeries: [(u, i) => this.thick(u, i)],
         drawClear: [(u) => this.bands(u)],
         draw: [(u) => this.marks(u)],
         setCursor: [(u) => { this.at = u.cursor.idx ?? null; this.read(); }],
@@ -130,6 +146,12 @@ export class Chart {
         }],
       },
     }, data, this.host);
+  }
+
+  /** thick draws a line of too many points to stroke. */
+  private thick(u: uPlot, series: number): void {
+    const l = this.spec.lines[series - 1], c = l && colour(l.colour);
+    if (c && dense(u)) ribbon(u, series, { colour: c, width: width * devicePixelRatio, below: l.fill ? c + below : null, dash: l.dash ?? false });
   }
 
   /** bands hatches what will still change. */
@@ -176,6 +198,7 @@ export class Chart {
       if (bbox.left + bbox.width - x > 30 * devicePixelRatio) this.text(u, "live", x);
     }
     this.ahead(u);
+    this.bounded(u);
     this.happened(u);
     ctx.restore();
   }
@@ -195,6 +218,32 @@ export class Chart {
     ctx.font = `${12 * ratio}px system-ui, sans-serif`;
     ctx.textAlign = "right";
     ctx.fillText(`gone at ${clock(f.at * 1000)}`, u.valToPos(f.from, "x", true) - 6 * ratio, u.valToPos(1, "y", true) + 14 * ratio);
+  }
+
+  /** bounded puts marks on a line where it is a bound: where that begins, and then further apart. */
+  private bounded(u: uPlot): void {
+    const f = this.frame!, { ctx, bbox } = u, ratio = devicePixelRatio, size = 4 * ratio, right = bbox.left + bbox.width;
+    for (const l of this.spec.lines) {
+      if (!l.bound) continue;
+      const y = f.y[l.column], up = l.bound === "≥" ? -1 : 1;
+      ctx.fillStyle = colour(l.colour);
+      ctx.beginPath();
+      for (let i = 0, last = -Infinity, goesOn = false; i < f.x.length; i++) {
+        const v = y[i];
+        if (f.y.doubt[i] !== 1 || v == null) {
+          goesOn = false;
+          continue;
+        }
+        const x = u.valToPos(f.x[i]!, "x", true);
+        if (x - last < (goesOn ? 9 : 3) * size || x < bbox.left || x > right) continue;
+        [last, goesOn] = [x, true];
+        const top = Math.max(u.valToPos(v, "y", true) + up * size, bbox.top + size);
+        ctx.moveTo(x, top + up * size);
+        ctx.lineTo(x - size, top - up * size);
+        ctx.lineTo(x + size, top - up * size);
+      }
+      ctx.fill();
+    }
   }
 
   /** happened marks alerts: a line when each fired, and a strip for as long as it did; dotted while it is pending. */
@@ -239,14 +288,20 @@ export class Chart {
     if (i === null || i >= f.x.length) {
       i = f.x.length - 1;
       const newest = (i: number) => this.spec.lines.some((line) => f.y[line.column][i] !== null);
-      while (i > 0 && !newest(i)) i--;
+      while (i >= 0 && !newest(i)) i--;
     }
     const at = f.x[i];
-    this.spec.lines.forEach((line, n) => say(this.values[n]!, this.spec.format(f.y[line.column][i] ?? null)));
+    this.spec.lines.forEach((line, n) => say(this.values[n]!, this.value(line, i)));
     const provisional = at !== undefined && f.provisional && at > f.provisional[0] && at <= f.provisional[1];
     const coverage = f.y.coverage[i];
     say(this.when, at === undefined ? "" :
       ` · coverage ${coverage == null ? "–" : Math.round(coverage * 1000) / 10 + " %"} · ${clock(at * 1000)} UTC${provisional ? ", provisional" : ""}${firing(f.alerts, at)}`);
+  }
+
+  /** value is a figure in text, which is marked where it is a bound. */
+  private value(line: Line, i: number): string {
+    const f = this.frame!, v = f.y[line.column][i] ?? null;
+    return (line.bound && v !== null && f.y.doubt[i] === 1 ? line.bound + " " : "") + this.spec.format(v);
   }
 
   private key(e: KeyboardEvent): void {
@@ -259,6 +314,14 @@ export class Chart {
     const i = Math.min(Math.max((this.at ?? f.x.length) + by, 0), f.x.length - 1);
     all((u) => u.setCursor({ left: u.valToPos(f.x[i]!, "x"), top: 10 }));
   }
+}
+
+/** lone is the points between two gaps, which are on no line; null if there are none. */
+function lone(u: uPlot, series: number): number[] | null {
+  const y = u.data[series]!, found: number[] = [];
+  const [from, to] = u.series[0]!.idxs!;
+  for (let i = from; i <= to; i++) if (y[i] != null && y[i - 1] == null && y[i + 1] == null) found.push(i);
+  return found.length > 0 ? found : null;
 }
 
 const all = (f: (u: uPlot) => void): void => uPlot.sync(group).plots.forEach(f);

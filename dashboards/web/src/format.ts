@@ -22,7 +22,7 @@ export const seconds = (v: Ratio): string => or(v, (v) => digits(v) + " s");
 export const bytes = (v: Ratio): string => or(v, (v) => digits(v) + " B");
 
 /** atLeast marks what is a lower bound if something is not known. */
-export const atLeast = (unknown: number | undefined, text: string): string => (unknown && text !== none ? "≥ " + text : text);
+export const atLeast = (unknown: number | null | undefined, text: string): string => (unknown && text !== none ? "≥ " + text : text);
 
 /** share never rounds something to nothing, nor nearly all to all. */
 export const share = (v: Ratio): string =>

@@ -6,7 +6,7 @@ import type { Dependency, Series, Summary, Values, Window } from "./api";
 import { number, type Ratio } from "./format";
 
 export const columns = [
-  "arrivals", "originals", "answers", "goodput", "dead", "visibility", "verified", "attributable", "coverage", "load", "consumed", "consumedHigh",
+  "arrivals", "originals", "answers", "goodput", "dead", "visibility", "verified", "attributable", "coverage", "load", "consumed", "consumedHigh", "doubt",
 ] as const;
 export type Column = (typeof columns)[number];
 type Point = { [c in Column]: number | null };
@@ -39,10 +39,26 @@ export function forecast(d: Dependency): Forecast | null {
 /** measures are what stored frames are made of. */
 export const measures = [
   "arrivals", "originals", "load_factor", "verified", "attributable", "coverage",
-  "responses.answers", "responses.goodput_per_second", "responses.dead_share", "responses.visibility",
+  "responses.answers", "responses.goodput_per_second", "responses.dead_share", "responses.visibility", "responses.unjudged",
 ].join(",");
 
 const over = (a: Ratio, b: Ratio): number | null => (typeof a === "number" && typeof b === "number" && b > 0 ? a / b : null);
+
+/**
+ * doubt is 1 where some records show no departure, or had a deadline and no time to judge
+ * it by: then answers known to be dead are the least of those that are, and goodput is at
+ * most what is known. It is 0 where all could be judged, and null where that is not known.
+ */
+export function doubt(visibility: Ratio, unjudged: Ratio): number | null {
+  const seen = number(visibility);
+  return seen === null ? null : seen < 1 || (number(unjudged) ?? 0) > 0 ? 1 : 0;
+}
+
+/** originalsOf is how many originals there were; null where arrivals came and none could be attributed. */
+export const originalsOf = (rate: Ratio, of: { arrivals?: Ratio; attributable?: Ratio }): number | null => (of.attributable === 0 && of.arrivals !== 0 ? null : number(rate));
+
+/** deadOf is the dead share; null where no record could show a departure and none was dead. */
+export const deadOf = (share: Ratio, visibility: Ratio): number | null => (visibility === 0 && share === 0 ? null : number(share));
 
 export function empty(from: number, to: number): Frame {
   return { from, to, x: [], y: Object.fromEntries(columns.map((c) => [c, []])) as unknown as Frame["y"], provisional: null, live: null, alerts: [] };
@@ -74,9 +90,10 @@ export function stored(s: Series): Frame {
 function ofValues(v: Values, step: number): Point {
   const per = (x: Ratio): number | null => over(x, step);
   return {
-    arrivals: per(v.arrivals), originals: per(v.originals), load: number(v.load_factor),
+    arrivals: per(v.arrivals), originals: originalsOf(per(v.originals), v), load: number(v.load_factor),
     answers: per(v["responses.answers"]), goodput: number(v["responses.goodput_per_second"]),
-    dead: number(v["responses.dead_share"]), visibility: number(v["responses.visibility"]),
+    dead: deadOf(v["responses.dead_share"], v["responses.visibility"]), visibility: number(v["responses.visibility"]),
+    doubt: doubt(v["responses.visibility"], v["responses.unjudged"]),
     verified: over(v.verified, v.arrivals), attributable: over(v.attributable, v.arrivals), coverage: number(v.coverage),
     consumed: null, consumedHigh: null, // budgets are of log time: no row has them
   };
@@ -96,17 +113,19 @@ function ofSummary(s: Summary, d: Dependency): Point | null {
   const w = window(d, "10s"), b = own(d);
   if (!w || silent.includes(s.state)) return null;
   return {
-    arrivals: number(w.arrivals_per_second), originals: number(w.originals_per_second), load: number(w.load_factor),
+    arrivals: number(w.arrivals_per_second), originals: originalsOf(w.originals_per_second, w), load: number(w.load_factor),
     answers: number(w.answers_per_second), goodput: number(w.responses.goodput_per_second),
-    dead: number(w.responses.dead_share), visibility: number(w.responses.visibility),
+    dead: deadOf(w.responses.dead_share, w.responses.visibility), visibility: number(w.responses.visibility), doubt: doubt(w.responses.visibility, w.responses.unjudged),
     verified: over(w.verified, w.arrivals), attributable: over(w.attributable, w.arrivals), coverage: number(w.coverage),
     consumed: number(b?.consumed), consumedHigh: number(b?.consumed_high),
   };
 }
 
+const hour = 3600;
+
 /** Live keeps an hour of one dependency's seconds, and before them what is stored. */
 export class Live {
-  private points: { at: number; p: Point | null }[] = [];
+  private held = empty(0, 0); // seconds in order; those before the last hour are cut off now and then
   private before: Frame | null = null;
 
   constructor(readonly dependency: string) {}
@@ -116,11 +135,11 @@ export class Live {
     const d = s.dependencies.find((d) => d.dependency === this.dependency);
     const to = d && window(d, "10s")?.to;
     const at = Math.floor(Date.parse(to ?? s.at) / 1000);
-    const last = this.points.at(-1);
-    if (last && at <= last.at) return;
-    if (last && at - last.at > 3) this.points.push({ at: last.at + 1, p: null });
-    this.points.push({ at, p: d ? ofSummary(s, d) : null });
-    if (this.points.length > 3600) this.points.shift();
+    const last = this.held.x.at(-1);
+    if (last !== undefined && at <= last) return;
+    if (last !== undefined && at - last > 3) put(this.held, last + 1, null);
+    put(this.held, at, d ? ofSummary(s, d) : null);
+    if (this.held.x.length >= 2 * hour) this.held = cut(this.held, hour, this.held.x.length);
   }
 
   /** backfill takes what is stored of the time before the first summary. */
@@ -135,22 +154,42 @@ export class Live {
 
   /** start is when the seconds of the stream begin. */
   get start(): number | null {
-    return this.points[0]?.at ?? null;
+    const { x } = this.held;
+    return x[Math.max(0, x.length - hour)] ?? null;
   }
 
   frame(from: number, to: number): Frame {
-    const f = empty(from, to);
-    const start = this.start ?? Infinity;
+    const start = this.start ?? Infinity, { x } = this.held;
+    const f = cut(this.held, Math.max(after(x, from), x.length - hour), after(x, to));
+    f.from = from;
+    f.to = to;
     const b = this.before;
     if (b) {
-      for (let i = 0; i < b.x.length; i++) {
-        const at = b.x[i]!;
-        if (at > from && at < start) put(f, at, Object.fromEntries(columns.map((c) => [c, b.y[c][i] ?? null])) as Point);
-      }
+      const stored = cut(b, after(b.x, from), after(b.x, start - 1));
+      f.x = stored.x.concat(f.x);
+      for (const c of columns) f.y[c] = stored.y[c].concat(f.y[c]);
       if (b.provisional && b.provisional[0] < start) f.provisional = [b.provisional[0], Math.min(b.provisional[1], start)];
     }
-    for (const { at, p } of this.points) if (at > from && at <= to) put(f, at, p);
     if (start < to && start > from) f.live = start;
     return f;
   }
+}
+
+/** cut is the points of a frame from one index up to another, which is not included. */
+function cut(f: Frame, from: number, to: number): Frame {
+  const out = empty(f.from, f.to);
+  out.x = f.x.slice(from, Math.max(from, to));
+  for (const c of columns) out.y[c] = f.y[c].slice(from, Math.max(from, to));
+  return out;
+}
+
+/** after is the index of the first moment that is later than one. */
+function after(x: number[], at: number): number {
+  let low = 0, high = x.length;
+  while (low < high) {
+    const mid = (low + high) >> 1;
+    if (x[mid]! > at) high = mid;
+    else low = mid + 1;
+  }
+  return low;
 }

@@ -3,26 +3,14 @@
 
 import { AlertLog } from "./alerts";
 import { follow, get, Refused, setToken, type Alerts, type Dependency, type Part, type Policy, type Question, type Series, type Sources, type Summary, type Top } from "./api";
-import { Chart, type Spec } from "./chart";
+import { Chart } from "./chart";
 import { fill, h, say, type Child } from "./dom";
-import { atLeast, clock, count, rate, seconds, share, times } from "./format";
-import { empty, forecast, Live, measures, own, stored, window as windowOf, type Frame } from "./frame";
+import { atLeast, clock, count, number, rate, seconds, share, times } from "./format";
+import { deadOf, doubt, empty, forecast, Live, measures, originalsOf, own, stored, window as windowOf, type Frame } from "./frame";
+import { specs } from "./specs";
 import * as tables from "./tables";
 import { budgetWords, judge } from "./verdict";
-import { part, ranges, read, selection, span, streamed, write, type Range, type View } from "./view";
-
-const specs: Spec[] = [
-  { id: "load", title: "Originals and arrivals", format: rate, lines: [
-    { column: "arrivals", label: "arrivals", colour: "--c-bad", fill: true }, { column: "originals", label: "originals", colour: "--c-good" }] },
-  { id: "answers", title: "Answers and goodput", format: rate, lines: [
-    { column: "answers", label: "answers", colour: "--c-bad", fill: true }, { column: "goodput", label: "goodput", colour: "--c-good" }] },
-  { id: "dead", title: "Dead share of answers", format: share, top: 1, lines: [
-    { column: "dead", label: "dead", colour: "--c-bad", fill: true }, { column: "visibility", label: "records that could show it", colour: "--c-other", dash: true }] },
-  { id: "budget", title: "Retry budget spent", format: share, top: 1.25, limit: { at: 1, label: "limit" }, lines: [
-    { column: "consumed", label: "spent", colour: "--c-bad", fill: true }, { column: "consumedHigh", label: "if all unattributable were repeats", colour: "--c-other", dash: true }] },
-  { id: "coverage", title: "Coverage by class", format: share, top: 1, lines: [
-    { column: "attributable", label: "verified and claimed", colour: "--c-other", dash: true }, { column: "verified", label: "verified", colour: "--c-good", fill: true }] },
-];
+import { asked, changed, iso, part, ranges, read, selection, span, streamed, write, type Range, type View } from "./view";
 
 /** pause is how long what is asked for may grow old: long ranges change little. */
 const pause = (v: View): number => (v.range === "live" || v.range === "15m" ? 5000 : 30_000);
@@ -47,9 +35,10 @@ export class Page {
   private readonly word = h("strong", { id: "verdict-word", role: "status" }, "…");
   private readonly why = h("span", { id: "verdict-why" });
   private readonly who = h("p", { id: "who" });
+  private readonly elsewhere = h("p", { id: "elsewhere", role: "status" });
   private readonly trust = h("p", { id: "trust" });
   private readonly tiles = h("dl", { id: "tiles" });
-  private readonly verdict = h("section", { id: "verdict", class: "unknown", "aria-label": "Verdict" }, h("p", {}, this.word, " ", this.why), this.who, this.trust, this.tiles);
+  private readonly verdict = h("section", { id: "verdict", class: "unknown", "aria-label": "Verdict" }, h("p", {}, this.word, " ", this.why), this.elsewhere, this.who, this.trust, this.tiles);
   private readonly dependencies = h("nav", { id: "dependencies", "aria-label": "Dependencies" });
   private readonly ranges = h("nav", { id: "ranges", "aria-label": "Time range" });
   private readonly absolute = h("form", { id: "absolute", submit: (e) => this.between(e) },
@@ -101,14 +90,14 @@ export class Page {
   // What is looked at.
 
   private go(change: Partial<View>): void {
-    this.view = { ...this.view, ...change };
+    this.view = changed(this.view, change);
     history.pushState(null, "", write(this.view));
     this.turn();
   }
 
   /** link leads to another view, by its address and without loading the page again. */
   private link(change: Partial<View>, words: string, key: string, current = false): HTMLElement {
-    const view = { ...this.view, ...change };
+    const view = changed(this.view, change);
     return h("a", { href: write(view), "data-key": key, "aria-current": current ? "true" : undefined, click: (e) => {
       const m = e as MouseEvent;
       if (m.ctrlKey || m.metaKey || m.shiftKey || m.button !== 0) return;
@@ -129,8 +118,9 @@ export class Page {
   private between(e: Event): void {
     e.preventDefault();
     const data = new FormData(e.target as HTMLFormElement);
-    const at = (name: string): string => new Date(data.get(name) + "Z").toISOString();
-    this.go({ range: "abs", from: at("from"), to: at("to") });
+    const at = (name: string): string => data.get(name) + "Z";
+    const { range, from, to } = read("?" + new URLSearchParams({ range: "abs", from: at("from"), to: at("to") }));
+    if (range === "abs") this.go({ range, from: iso(Date.parse(from!) / 1000), to: iso(Date.parse(to!) / 1000) });
   }
 
   /** turn shows another view. */
@@ -141,7 +131,7 @@ export class Page {
       a.title = `Key ${i + 1}`;
       return a;
     }));
-    const [from, to] = span(v, Date.now() / 1000);
+    const [from, to] = span(v, this.now());
     const inputs = this.absolute.elements as unknown as { [name: string]: HTMLInputElement };
     inputs.from!.value = iso(from).slice(0, 19);
     inputs.to!.value = iso(to).slice(0, 19);
@@ -161,6 +151,7 @@ export class Page {
       this.worst = {};
       fill(this.who);
     }
+    this.others = null;
     if (this.summary) this.showSummary(this.summary);
     this.frame = empty(from, to);
     this.draw("Reading …");
@@ -171,22 +162,33 @@ export class Page {
   // The stream.
 
   private take(s: Summary): void {
-    const first = this.summary === null;
+    const first = this.summary === null, back = this.lostAt !== null, unknown = !this.known;
     this.summary = s;
+    this.known = s.dependencies.some((d) => d.dependency === this.view.dependency);
+    this.ahead = Date.parse(s.at) - Date.now();
     this.lostAt = null;
     this.access.hidden = true;
     if (this.view.dependency === undefined && s.dependencies.length > 0) {
       this.view.dependency = worstOf(s.dependencies);
       history.replaceState(null, "", write(this.view));
       this.turn();
-    } else if (first) this.refresh();
+    } else if (first) this.turn(); // now that the daemon's time is known
+    else if (back || (unknown && this.known)) this.refresh(); // what could not be read for as long
     this.live?.push(s);
     this.showSummary(s);
     if (streamed(this.view)) this.draw();
   }
 
+  private known = false; // the dependency that is looked at had a record
+  private ahead = 0; // how far the daemon's clock is ahead of the browser's, in milliseconds
+
+  /** now is the daemon's time in seconds since 1970: a browser may have another. */
+  private now(): number {
+    return (Date.now() + this.ahead) / 1000;
+  }
+
   private lose(why: unknown): void {
-    this.lostAt ??= Date.now();
+    this.lostAt ??= this.now() * 1000;
     if (why instanceof Refused && why.status === 401) this.access.hidden = false;
     this.sayStatus(why instanceof Refused ? why.message : undefined);
   }
@@ -227,6 +229,7 @@ export class Page {
       a.append(h("small", {}, `${j.word} · ${times(windowOf(d, "10s")?.load_factor)}`));
       return a;
     }));
+    this.sayElsewhere(s, now);
     const d = s.dependencies.find((d) => d.dependency === now);
     if (!d) {
       this.verdict.className = "unknown";
@@ -241,27 +244,40 @@ export class Page {
     this.showVerdict(s, d);
   }
 
+  private others: string | null = null; // which are named; null: in links of another view
+
+  /** sayElsewhere names other dependencies that have a storm, the worst first: the one that is looked at may be quiet. */
+  private sayElsewhere(s: Summary, now: string | undefined): void {
+    const load = (d: Dependency): number => number(windowOf(d, "10s")?.load_factor) ?? 0;
+    const bad = s.dependencies.filter((d) => d.dependency !== now && judge(s, d, this.coverageFloor).level === "bad").sort((a, b) => load(b) - load(a));
+    const names = JSON.stringify(bad.map((d) => d.dependency).sort());
+    if (names === this.others) return; // it is read out when it changes, and not each second
+    this.others = names;
+    fill(this.elsewhere, ...(bad.length > 0 ? ["Retry storm elsewhere: ", ...bad.slice(0, 5).flatMap((d, i) => [i > 0 && ", ", this.link({ ...whole, dependency: d.dependency, question: undefined }, d.dependency, "elsewhere:" + d.dependency)]), bad.length > 5 && ` and ${bad.length - 5} more`] : []));
+  }
+
   private showVerdict(s: Summary, d: Dependency): void {
     const j = judge(s, d, this.coverageFloor);
     const budget = this.charts[specs.findIndex((s) => s.id === "budget")]!;
     const w = windowOf(d, "10s"), closed = windowOf(d, "1m", "closed_windows"), b = own(d), words = budgetWords(d);
     this.verdict.className = j.level;
     this.who.hidden = j.level === "good" || j.level === "unknown";
-    document.title = `${j.word} · ${d.dependency}`;
+    const other = j.level !== "bad" && this.elsewhere.childElementCount > 0; // a tab says if there is a storm at all
+    document.title = `${other ? "Retry storm elsewhere · " : ""}${j.word} · ${d.dependency}`;
     say(this.word, j.word);
     say(this.why, `${d.dependency}: ${j.why}.`);
     this.trust.className = j.trust.length > 0 ? "warn" : "good";
     say(this.trust, j.trust.length > 0 ? "Mind: " + j.trust.join("; ") + "." : "Of what could be attributed nothing is known to be missing.");
     const tile = (name: string, value: string, more: string): HTMLElement => h("div", {}, h("dt", {}, name), h("dd", {}, h("b", {}, value), h("small", {}, more)));
-    const gone = forecast(d);
+    const gone = forecast(d), r = w?.responses, some = doubt(r?.visibility, r?.unjudged); // of the answers not all could be judged
     say(budget.note, b ? `Now: ${count(b.spent)} of ${count(b.allowance)} (${b.model}), ${words.state}${words.when && ", " + words.when}${gone ? ", at " + clock(gone.at * 1000) : ""}.` : "There is no reading yet.");
     fill(this.tiles,
-      tile("Load factor", times(w?.load_factor), `${rate(w?.arrivals_per_second)} for ${rate(w?.originals_per_second)} originals`),
-      tile("Amplification, final minute", times(closed?.amplification), `of all traffic ${times(closed?.amplification_low)} to ${times(closed?.amplification_high)}; ended ${clock(closed?.to)}`),
+      tile("Load factor", times(w?.load_factor), `${rate(w?.arrivals_per_second)} for ${rate(w && originalsOf(w.originals_per_second, w))} originals`),
+      tile("Amplification, final minute", times(closed?.amplification), closed?.to ? `of all traffic ${times(closed.amplification_low)} to ${times(closed.amplification_high)}; ended ${clock(closed.to)}` : "no second is final yet"),
       tile("Coverage", share(w?.coverage), w && w.arrivals > 0 ? `${share(w.verified / w.arrivals)} verified, ${share(w.claimed / w.arrivals)} claimed` : "no arrivals"),
       tile("Retry budget", words.left, `${words.state}${words.when ? ", " + words.when : ""}`),
-      tile("Dead answers", atLeast(w?.responses.unjudged, share(w?.responses.dead_share)), `${atLeast(w?.responses.untimed, seconds(w?.responses.dead_seconds))} of work for nobody; ${share(w?.responses.visibility)} visible`),
-      tile("Budget at its worst", share(b?.peak_consumed), b?.exhausted_at ? `first exhausted ${clock(b.exhausted_at)}` : "never exhausted"));
+      tile("Dead answers", atLeast(some, share(deadOf(r?.dead_share, r?.visibility))), `${atLeast(some || r?.untimed, seconds(r?.visibility === 0 && r.dead_seconds === 0 ? null : r?.dead_seconds))} of work for nobody; ${share(r?.visibility)} visible`),
+      tile("Budget at its worst", share(b?.peak_consumed), b?.exhausted_at ? `first exhausted ${clock(b.exhausted_at)}` : number(b?.peak_consumed) === null ? "no reading yet" : "never exhausted"));
   }
 
   /** sayWho names who costs the most now, beside the verdict; nobody if that is not known. */
@@ -279,7 +295,7 @@ export class Page {
   /** draw shows the frame; why says what is wrong where it holds nothing. */
   private draw(why?: string): void {
     if (streamed(this.view)) {
-      const [from, to] = span(this.view, this.summary ? Date.parse(this.summary.at) / 1000 : Date.now() / 1000);
+      const [from, to] = span(this.view, this.summary ? Date.parse(this.summary.at) / 1000 : this.now());
       this.frame = this.live?.frame(from, to) ?? empty(from, to);
       // Of a young daemon what there is, and not nine minutes of nothing.
       const first = this.frame.x.find((_, i) => this.frame.y.arrivals[i] !== null);
@@ -304,14 +320,12 @@ export class Page {
 
   private async ask(turn: number): Promise<void> {
     const v = this.view, p = this.panels, all = selection(v);
-    if (v.dependency === undefined) return;
-    const [from, to] = span(v, Date.now() / 1000);
-    const bounds = { from: iso(from), to: iso(to) };
     // Of a part there are stored figures only, and of "live" the last five minutes.
-    const recent = v.range === "live" ? { from: iso(to - 300), to: iso(to) } : bounds;
+    const bounds = asked(v), recent = asked(v, v.range === "live" ? 300 : undefined);
+    const [from, to] = span(v, this.now()), length = v.range === "live" ? 300 : to - from;
     const over = v.range === "live" ? "of the last 5 min" : "of the range";
     const range = streamed(v) ? { window: "1m", dependency: v.dependency } : { ...recent, ...all };
-    const series = { ...all, ...recent, step: Math.ceil((Date.parse(recent.to) - Date.parse(recent.from)) / 600_000) * 60 + "s" };
+    const series = { ...all, ...recent, step: Math.ceil(length / 600) * 60 + "s", limit: "1" };
     const go: tables.Go = (change, words, key) => this.link(change, words, key);
 
     const work: Promise<void>[] = [];
@@ -331,27 +345,38 @@ export class Page {
     };
     const fails = (...panels: tables.Panel[]) => (why: string): void => panels.forEach((x) => x.fail(why));
 
-    one<Series>("series", { ...series, measure: tables.breakdown }, (a) => {
-      tables.hops(p.hops, a.total, a.coverage, over);
-      tables.retries(p.retries, a.total, a.coverage, over);
-    }, fails(p.hops, p.retries));
-    one<Series>("series", { ...series, measure: tables.distribution }, (a) => {
-      tables.perQuestion(p.perQuestion, a.total, a.coverage, over);
-      tables.reasons(p.reasons, a.total, over);
-    }, fails(p.perQuestion, p.reasons));
-    one<Policy>("policy", { dependency: v.dependency }, (a) => {
-      this.coverageFloor = a.granted.find((g) => g.route === "")?.coverage_floor ?? null;
-      tables.policy(p.policy, a, v.dependency!);
-    }, fails(p.policy));
+    // Why there is no record yet, these may know.
     one<Alerts>("alerts", { dependency: v.dependency }, (a) => {
       this.alerts.take(a);
       tables.alerts(p.alerts, a, this.alerts);
     }, fails(p.alerts));
     one<Sources>("sources", {}, (a) => tables.sources(p.sources, a), fails(p.sources));
-    for (const kind of ["peer", "originator", "route"] as const) {
-      one<Top>("top", { ...range, by: kind, sort: v.sort }, (a) => tables.worst(p[kind], kind, a, streamed(v), go), fails(p[kind]));
+    if (v.dependency === undefined) {
+      for (const x of Object.values(p)) if (x !== p.alerts && x !== p.sources) x.show("", tables.nothing("No records yet."));
+      await Promise.all(work);
+      return;
     }
-    one<Top>("top", { ...range, by: "question" }, (a) => tables.questions(p.questions, a, go), fails(p.questions));
+
+    one<Series>("series", { ...series, measure: tables.breakdown }, (a) => {
+      tables.hops(p.hops, a, over);
+      tables.retries(p.retries, a, over);
+    }, fails(p.hops, p.retries));
+    one<Series>("series", { ...series, measure: tables.distribution }, (a) => {
+      tables.perQuestion(p.perQuestion, a, over);
+      tables.reasons(p.reasons, a, over);
+    }, fails(p.perQuestion, p.reasons));
+    one<Policy>("policy", { dependency: v.dependency }, (a) => {
+      this.coverageFloor = a.granted.find((g) => g.route === "")?.coverage_floor ?? null;
+      tables.policy(p.policy, a, v.dependency!);
+    }, fails(p.policy));
+    // Rows are by route and one of originator and peer: of the other nothing is known.
+    const apart = v.peer !== undefined ? "peer" : v.originator !== undefined ? "originator" : undefined;
+    for (const kind of ["peer", "originator", "route"] as const) {
+      if (apart && kind !== apart && kind !== "route") p[kind].show("", tables.nothing(`Of one ${apart}, ${kind}s are not counted: arrivals are by route and one of the two.`));
+      else one<Top>("top", { ...range, by: kind, sort: v.sort }, (a) => tables.worst(p[kind], kind, a, streamed(v), go), fails(p[kind]));
+    }
+    if (v.peer !== undefined) p.questions.show("", tables.nothing("Of one peer, questions are not listed: a question comes by several."));
+    else one<Top>("top", { ...range, by: "question" }, (a) => tables.questions(p.questions, a, go), fails(p.questions));
     for (const kind of ["peer", "route"] as const) {
       one<Top>("top", { window: "10s", dependency: v.dependency, by: kind }, (a) => this.sayWho(kind, a), () => this.sayWho(kind, null));
     }
@@ -361,7 +386,7 @@ export class Page {
         (why, status) => (status === 404 ? show([]) : p.question.fail(why)));
     }
     if (!streamed(v)) {
-      one<Series>("series", { ...all, ...bounds, measure: measures }, (a) => {
+      one<Series>("series", { ...all, ...bounds, measure: measures, limit: "1" }, (a) => {
         this.frame = stored(a);
         this.draw();
       }, (why) => {
@@ -371,7 +396,7 @@ export class Page {
     } else if (this.live?.pending) {
       const live = this.live;
       // Without it the charts begin with the stream, which they say.
-      one<Series>("series", { dependency: v.dependency, from: "-10m", step: "10s", measure: measures }, (a) => {
+      one<Series>("series", { dependency: v.dependency, from: "-10m", step: "10s", measure: measures, limit: "1" }, (a) => {
         live.backfill(stored(a));
         this.draw();
       }, () => {});
@@ -394,8 +419,6 @@ export class Page {
 
 const themeKey = "auditor.theme";
 const light = matchMedia("(prefers-color-scheme: light)");
-
-const iso = (at: number): string => new Date(Math.round(at) * 1000).toISOString();
 
 /** whole leads from a part back to its dependency. */
 const whole: Partial<View> = { route: undefined, originator: undefined, peer: undefined };

@@ -3,7 +3,7 @@
 import { fill, h, type Child } from "./dom";
 import { atLeast, bytes, clock, count, none, number, rate, seconds, share, times, type Ratio } from "./format";
 import { sorted, type AlertLog } from "./alerts";
-import type { Alert, Alerts, Policy, Question, Sources, Top, Values } from "./api";
+import type { Alert, Alerts, Policy, Question, Series, Sources, Top } from "./api";
 import type { View } from "./view";
 
 /** Go leads to another view: by its address, so that it opens in a tab of its own, too. */
@@ -52,7 +52,7 @@ function table(heads: string[], rows: Child[][], text: string[] = []): HTMLEleme
     h("tbody", {}, ...rows.map((cells) => h("tr", {}, ...cells.map((c, i) => h(i > 0 ? "td" : "th", { class: side[i], scope: i > 0 ? undefined : "row" }, c))))));
 }
 
-const nothing = (words: string): HTMLElement => h("p", { class: "nothing" }, words);
+export const nothing = (words: string): HTMLElement => h("p", { class: "nothing" }, words);
 const left = (n: number): string => (n > 0 ? ` ${count(n)} more are left out.` : "");
 const covered = (v: Ratio): string => "coverage " + share(v);
 
@@ -107,18 +107,28 @@ function shares(items: [string, number][]): HTMLElement {
   return bars(items, all, (n) => `${count(n)} · ${share(all > 0 ? counted(n) / all : null)}`);
 }
 
+/**
+ * unknown says what is known where nothing has arrived in what is final of a range: not that
+ * there were no repeats. It says nothing where something has.
+ */
+function unknown(a: Series): HTMLElement | null {
+  if (counted(a.total.arrivals) > 0) return null;
+  const some = a.complete_until !== null && Date.parse(a.complete_until) > Date.parse(a.from);
+  return nothing(some ? "No arrivals in what is final of this range." : "Nothing is final yet: seconds are when what was slow in them is logged, too.");
+}
+
 /** reasons says why arrivals could not be attributed. */
-export function reasons(p: Panel, v: Values, over: string): void {
-  const arrivals = counted(v.arrivals);
+export function reasons(p: Panel, a: Series, over: string): void {
+  const v = a.total, arrivals = counted(v.arrivals);
   const known = Object.entries(v).filter(([k, n]) => k.startsWith(unattributable) && counted(n) > 0).map(([k, n]): [string, number] => [k.slice(unattributable.length).replaceAll("_", " "), counted(n)]);
   const sum = known.reduce((s, [, n]) => s + n, 0);
-  p.show(`Of ${count(arrivals)} arrivals ${over}, ${share(arrivals > 0 ? sum / arrivals : null)} could not be attributed to a question.`,
-    known.length > 0 ? shares(known.sort((a, b) => b[1] - a[1])) : nothing(arrivals > 0 ? "All arrivals could be attributed." : "No arrivals."));
+  p.show(`Final seconds ${over}` + (arrivals > 0 ? `: of ${count(arrivals)} arrivals ${share(sum / arrivals)} could not be attributed to a question.` : "."),
+    unknown(a) ?? (known.length > 0 ? shares(known.sort((a, b) => b[1] - a[1])) : nothing("All arrivals could be attributed.")));
 }
 
 export const breakdown = [
   "hops.adjacent", "hops.above", "hops.origin", "hops.between", "hops.logger", "hops.same_peer", "retry_gap.p50", "retry_gap.p90", "retry_gap.p99",
-  "repeat_after.gone", "repeat_after.5xx", "repeat_after.429_503", "repeat_after.success", "repeat_after.in_flight", "repeats",
+  "repeat_after.gone", "repeat_after.5xx", "repeat_after.429_503", "repeat_after.success", "repeat_after.in_flight", "repeats", "arrivals",
 ].join(",");
 
 export const distribution = [
@@ -127,32 +137,33 @@ export const distribution = [
 ].join(",");
 
 /** hops says where arrivals multiply. */
-export function hops(p: Panel, v: Values, coverage: Ratio, over: string): void {
-  const known = (["adjacent", "above", "origin", "between", "logger"] as const).some((k) => v["hops." + k] != null);
-  p.show(`Final seconds ${over}; ${covered(coverage)}.`, known ? list(
+export function hops(p: Panel, a: Series, over: string): void {
+  const v = a.total, known = (["adjacent", "above", "origin", "between", "logger"] as const).some((k) => v["hops." + k] != null);
+  p.show(`Final seconds ${over}; ${covered(a.coverage)}.`, unknown(a) ?? (known ? list(
     ["The caller next to us makes", times(v["hops.adjacent"])],
     ["All above it make", times(v["hops.above"])],
     ["The originator makes", times(v["hops.origin"])],
     ["All between make", times(v["hops.between"])],
     ["The logging proxy makes", times(v["hops.logger"])],
     ["Repeats by the same peer as before", share(v["hops.same_peer"])],
-  ) : nothing(counted(v.repeats) > 0 ? "Which hop multiplies is not known: no attempt numbers came, or all are 1 because a proxy rewrites them." : "No repeats, so no hop multiplies."));
+  ) : nothing(counted(v.repeats) > 0 ? "Which hop multiplies is not known: no attempt numbers came, or all are 1 because a proxy rewrites them." : "No repeats, so no hop multiplies.")));
 }
 
 /** perQuestion says how many arrivals questions cost. */
-export function perQuestion(p: Panel, v: Values, coverage: Ratio, over: string): void {
-  p.show(`Questions that were over ${over}; ${covered(coverage)}.`,
-    v["per_question.max"] != null ? bars(["p50", "p90", "p99", "max"].map((k) => [k, v["per_question." + k]]), counted(v["per_question.max"]), count) : nothing("No question is over yet: that takes a horizon without an arrival of it."),
-    list(["Where the first arrival failed", times(v.amplification_if_failed)]));
+export function perQuestion(p: Panel, a: Series, over: string): void {
+  const v = a.total, none = unknown(a);
+  p.show(`Questions that were over ${over}; ${covered(a.coverage)}.`,
+    none ?? (v["per_question.max"] != null ? bars(["p50", "p90", "p99", "max"].map((k) => [k, v["per_question." + k]]), counted(v["per_question.max"]), count) : nothing("No question is over yet: that takes a horizon without an arrival of it.")),
+    !none && list(["Where the first arrival failed", times(v.amplification_if_failed)]));
 }
 
 /** retries says how fast repeats come, and what they follow. */
-export function retries(p: Panel, v: Values, coverage: Ratio, over: string): void {
-  const after = (["gone", "5xx", "429_503", "success", "in_flight"] as const).map((k): [string, number] => [
+export function retries(p: Panel, a: Series, over: string): void {
+  const v = a.total, after = (["gone", "5xx", "429_503", "success", "in_flight"] as const).map((k): [string, number] => [
     { gone: "caller had left", "5xx": "error (5xx)", "429_503": "refused (429, 503)", success: "success", in_flight: "still in flight" }[k], counted(v["repeat_after." + k])]);
   const any = after.some(([, n]) => n > 0);
-  p.show(`Final seconds ${over}; ${covered(coverage)}.`,
-    any ? shares(after) : nothing("No repeats."),
+  p.show(`Final seconds ${over}; ${covered(a.coverage)}.`,
+    unknown(a) ?? (any ? shares(after) : nothing("No repeats.")),
     any && list(["Gap between arrivals", `half within ${seconds(v["retry_gap.p50"])}, 90 % within ${seconds(v["retry_gap.p90"])}, 99 % within ${seconds(v["retry_gap.p99"])}`]));
 }
 

@@ -40,6 +40,20 @@ describe("the page during a storm", { timeout: 240_000 }, () => {
     whole();
   });
 
+  it("says on the page of another dependency where the storm is", async () => {
+    const { page, whole } = await open(chromium, daemon.url + "?dependency=prices&range=15m");
+    await text(page, "#elsewhere", /^Retry storm elsewhere: seats$/);
+    assert.match(await page.title(), /^Retry storm elsewhere · (Quiet|Too little to judge) · prices$/);
+    await page.keyboard.press("1");
+    assert.equal(await page.locator("#elsewhere a").getAttribute("href"), "?dependency=seats");
+    await page.locator("#elsewhere a").click();
+    await text(page, "#verdict-why", /^seats: /);
+    await text(page, "#elsewhere", /^$/);
+    assert.match(await page.title(), /^Retry storm · seats$/);
+    whole();
+    await page.context().close();
+  });
+
   /** moments is what each chart speaks of, in seconds before what is newest. */
   const moments = () => page.evaluate(() => {
     const seconds = (e) => e.textContent.match(/(\d\d):(\d\d):(\d\d)/).slice(1).reduce((sum, x) => sum * 60 + Number(x), 0);
@@ -72,6 +86,9 @@ describe("the page during a storm", { timeout: 240_000 }, () => {
     await page.locator("#peers a", { hasText: "mobile-api" }).click();
     assert.equal(new URL(page.url()).searchParams.get("peer"), "mobile-api");
     await text(page, "#path", /^seats › peer mobile-api all$/);
+    await text(page, "#originators .scroll", /^Of one peer, originators are not counted: /);
+    await text(page, "#questions .scroll", /^Of one peer, questions are not listed: /);
+    assert.equal(await page.locator(".panel.failed").count(), 0, await page.locator(".panel.failed").allTextContents().then(String));
     await page.locator("#routes a", { hasText: "GET /seats/{id}" }).click();
     await text(page, "#path", /^seats › route GET \/seats\/\{id\} all › peer mobile-api all$/);
     await text(page, "#load .when", /provisional/); // of a part there are stored figures
@@ -101,6 +118,18 @@ describe("the page during a storm", { timeout: 240_000 }, () => {
     await text(unknown.page, "#question", /Close.*Nothing is known of this question/);
     unknown.whole();
     await unknown.page.context().close();
+    whole();
+  });
+
+  it("shows each range, and what of it is not final", async () => {
+    for (const [key, words] of [["2", "15 min"], ["3", "1 h"], ["4", "24 h"]]) {
+      await page.keyboard.press(key);
+      assert.equal(await page.locator("#ranges [aria-current]").textContent(), words);
+      for (const id of ["load", "answers", "dead", "coverage"]) await text(page, `#${id} .when`, /UTC, provisional/);
+      for (const id of ["hops", "peers", "routes", "questions"]) await text(page, `#${id} .scroll`, /\d/);
+      assert.deepEqual(await page.locator(".panel.failed").allTextContents(), []);
+    }
+    await page.keyboard.press("1");
     whole();
   });
 
@@ -150,13 +179,21 @@ describe("the page during a storm", { timeout: 240_000 }, () => {
 
   it("says when the auditor is gone, and goes on when it is back", async () => {
     await text(page, "#status", /^Connected/);
+    await page.keyboard.press("3"); // which is asked for every 30 s
+    await text(page, "#load .when", /UTC/);
     await daemon.stop();
     await text(page, "#status", /^NO CONNECTION to the auditor since .* Everything below is of/);
     assert.match(await page.title(), /^No connection/);
     assert.equal(await page.locator("body.lost").count(), 1);
+    await page.keyboard.press("2");
+    await text(page, "#peers .note", /^Could not be read/);
+    await page.keyboard.press("3");
+    await text(page, "#load .nothing", /^Could not be read/);
     daemon = await demo(new URL(daemon.url).host);
     await text(page, "#status", /^Connected/);
     assert.equal(await page.locator("body.lost").count(), 0);
+    await page.waitForFunction(() => !document.querySelector(".panel.failed") && !document.querySelector("#load .nothing").textContent.startsWith("Could"), null, { timeout: 15_000 });
+    await page.keyboard.press("1");
     await text(page, "#verdict-word", /^(Quiet|Retry storm)/);
     whole();
   });

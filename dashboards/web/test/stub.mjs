@@ -9,14 +9,14 @@ const types = { html: "text/html", js: "text/javascript", css: "text/css", svg: 
 /**
  * stub serves the page and the answers of api, which are functions of the query by the
  * path behind /api/v1/, and files of the test's own. What is not there is 503. send writes
- * to the stream.
+ * to the stream that was opened last, and hangUp ends it and takes no other.
  */
 export async function stub(api, files = {}) {
-  let stream, opened;
+  let stream, opened, gone = false;
   const streaming = new Promise((open) => { opened = open; });
   const server = createServer(async (q, r) => {
     const url = new URL(q.url, "http://x"), path = url.pathname.replace(/^\/api\/v1\//, "");
-    if (path === "stream") {
+    if (path === "stream" && !gone) {
       r.writeHead(200, { "Content-Type": "text/event-stream" });
       r.flushHeaders();
       stream = r;
@@ -43,6 +43,10 @@ export async function stub(api, files = {}) {
     streaming,
     async send(summary) {
       if (!stream.write(`event: summary\ndata: ${JSON.stringify(summary)}\n\n`)) await once(stream, "drain");
+    },
+    hangUp() {
+      gone = true;
+      stream.end();
     },
     stop() {
       server.closeAllConnections();

@@ -9,7 +9,7 @@ async function load(name) {
   return import("data:text/javascript;base64," + Buffer.from(out.outputFiles[0].contents).toString("base64"));
 }
 
-const { stored, Live, forecast } = await load("frame");
+const { stored, Live, forecast, doubt, deadOf, originalsOf } = await load("frame");
 const { AlertLog, firing } = await load("alerts");
 const { judge } = await load("verdict");
 const view = await load("view");
@@ -69,7 +69,33 @@ describe("frames", () => {
   });
 });
 
+describe("an hour of seconds", () => {
+  it("is kept, and no more, however long the page is open", () => {
+    const live = new Live("seats");
+    for (let s = 1; s <= 9000; s++) live.push(summary(s, s, 1));
+    const f = live.frame(seconds(0), seconds(9000));
+    assert.deepEqual([f.x.length, f.x[0], f.x.at(-1), f.live], [3600, seconds(5401), seconds(9000), seconds(5401)]);
+    assert.deepEqual([f.y.originals[0], f.y.originals[1800], f.y.originals.at(-1)], [5401, 7201, 9000]);
+    assert.deepEqual(live.frame(seconds(8990), seconds(8993)).x, [8991, 8992, 8993].map(seconds));
+    assert.deepEqual(live.frame(seconds(100), seconds(200)).x, [], "what is no longer kept is not there");
+  });
+});
+
+describe("originals", () => {
+  it("are not known where arrivals came and none could be attributed", () => {
+    assert.deepEqual([[0, { arrivals: 9, attributable: 0 }], [0, { arrivals: 0, attributable: 0 }], [0, { arrivals: 9, attributable: 3 }], [2, { arrivals: 9, attributable: 9 }], [null, {}]].map(([rate, of]) => originalsOf(rate, of)), [null, 0, 0, 2, null]);
+    const live = new Live("seats");
+    live.push(summary(1, 20, 1, { window: { attributable: 0, verified: 0, originals_per_second: 0 } }));
+    assert.deepEqual(live.frame(seconds(0), seconds(2)).y.originals, [null]);
+    assert.deepEqual(stored({ from: at(0), to: at(10), step_seconds: 10, series: [{ points: [{ at: at(0), values: { arrivals: 9, attributable: 0, originals: 0 } }] }] }).y.originals, [null]);
+  });
+});
+
 describe("bounds", () => {
+  it("are where some of what should be judged was not", () => {
+    for (const [visibility, unjudged, want] of [[1, 0, 0], [1, undefined, 0], [0.999, 0, 1], [0, 0, 1], [1, 1, 1], [null, 3, null], [undefined, undefined, null]]) assert.equal(doubt(visibility, unjudged), want, `${visibility}, ${unjudged}`);
+    assert.deepEqual([[0, 0], [0, 1], [0.25, 0], [null, 1], ["unbounded", 1]].map(([share, visibility]) => deadOf(share, visibility)), [null, 0, 0.25, null, null]);
+  });
   it("are marked where something is not known, and what is not known is no bound", () => {
     assert.equal(format.atLeast(3, format.seconds(485)), "≥ 485 s");
     assert.equal(format.atLeast(0, format.seconds(485)), "485 s");
@@ -177,6 +203,19 @@ describe("addresses", () => {
       const back = Object.fromEntries(Object.entries(view.read(view.write(v))).filter(([, x]) => x !== undefined));
       assert.deepEqual(back, v);
     }
+  });
+  it("name an originator or a peer: the one that was chosen last", () => {
+    const v = { dependency: "seats", range: "live", sort: "excess", originator: "web", route: "GET /" };
+    assert.equal(view.write(view.changed(v, { peer: "bff" })), "?dependency=seats&route=GET+%2F&peer=bff");
+    assert.equal(view.write(view.changed({ ...v, originator: undefined, peer: "bff" }, { originator: "-" })), "?dependency=seats&route=GET+%2F&originator=-");
+    assert.equal(view.write(view.changed({ ...v, originator: undefined, peer: "bff" }, { range: "1h" })), "?dependency=seats&route=GET+%2F&peer=bff&range=1h");
+  });
+  it("ask for a range by the daemon's clock, or as it stands", () => {
+    assert.deepEqual(["live", "15m", "1h", "24h"].map((range) => Object.values(view.asked({ range })).join(" ")), ["-600s now", "-900s now", "-3600s now", "-86400s now"]);
+    assert.deepEqual(view.asked({ range: "live" }, 300), { from: "-300s", to: "now" });
+    assert.deepEqual(view.asked({ range: "abs", from: "2026-11-30T12:00:00.600+01:00", to: at(60) }), { from: "2026-11-30T11:00:01.000Z", to: at(60) });
+    assert.deepEqual([at(60), at(0)], [view.read(`?range=abs&from=${at(0)}&to=${at(60)}`).to, view.read(`?range=abs&from=${at(60)}&to=${at(0)}`).from]);
+    assert.equal(view.read(`?range=abs&from=${at(0)}&to=${at(0)}`).range, "live");
   });
   it("are read whatever they hold", () => {
     assert.equal(view.read("?range=toString").range, "live");
