@@ -124,7 +124,7 @@ func (d *decoder) decode(part int, block ingest.Block) *batch {
 		b.lines++
 		d.line = line
 		for len(line) > 0 {
-			more, err := parser.Parse(line, &d.entry)
+			more, err := parse(parser, line, &d.entry)
 			b.records++
 			if d.entry.Damaged > 0 && err == nil {
 				b.records += int64(d.entry.Damaged)
@@ -151,6 +151,23 @@ func (d *decoder) decode(part int, block ingest.Block) *batch {
 	b.numbered = number
 	b.routes, b.peers = d.names.fresh()
 	return b
+}
+
+// rejectFault quarantines what the reader stumbles over: a fault of this program, which
+// shall not end it, since it would read the same line again whenever it is started.
+const rejectFault = accesslog.Reject("fault")
+
+func parse(p *accesslog.Parser, line []byte, e *accesslog.Entry) (more []byte, err error) {
+	defer func() {
+		what := recover()
+		if _, gone := what.(interface{ Addr() uintptr }); gone {
+			panic(what) // the file was cut short under its mapping
+		}
+		if what != nil {
+			more, err = nil, rejectFault
+		}
+	}()
+	return p.Parse(line, e)
 }
 
 // batch returns an empty batch, with the memory of one that is done with.

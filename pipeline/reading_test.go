@@ -507,3 +507,13 @@ func places(a *Audit) string {
 	}
 	return b.String()
 }
+
+// A fault of the reader costs the line that it stumbles over, and no more; but a file that
+// was cut short while it was read is none.
+func TestAFaultOfTheReaderQuarantinesTheLine(t *testing.T) {
+	var e accesslog.Entry
+	broken := new(accesslog.Parser) // not made by its constructor
+	if more, err := parse(broken, []byte(`{"time":"2026-03-03T10:15:42Z"}`), &e); more != nil || err != rejectFault {
+		t.Errorf("%q, %v", more, err)
+	}
+}
