@@ -98,8 +98,11 @@ func (m *elector) exchange(ctx context.Context, name, member string, seq uint64,
 	}
 	failed := errors.New("of this test")
 	time.Sleep(e.millis(50))
+	e.mu.Lock()
+	trouble := e.trouble
+	e.mu.Unlock()
 	what := 100
-	if e.trouble {
+	if trouble {
 		what = e.random(60)
 	}
 	switch what {
@@ -143,10 +146,10 @@ func (m *elector) exchange(ctx context.Context, name, member string, seq uint64,
 
 // look looks as what judges does, and keeps what comes of it.
 func (m *elector) look(model *budget.Model) {
-	v := m.f.view(nil, model, nil)
 	e := m.of
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	v := m.f.view(nil, model, nil)
 	now := time.Now()
 	is := v.mode == telling
 	if v.mode == apart && m.tries < 2 {
