@@ -202,13 +202,14 @@ func newFleetSum(f *Fleet, names []string, now map[string]bool, counted map[stri
 			continue
 		}
 		x := &fleetScope{toldScope: s, now: now[name], counted: counted[name], head: s.head()}
-		if len(x.counted) > 0 {
-			x.head = s.newest(x.head)
-			for _, c := range x.counted {
-				x.head = max(x.head, c.Head)
-			}
+		head := s.newest(x.head)
+		for _, c := range x.counted {
+			head = max(head, c.Head)
 		}
-		s.forget(x.head, a.keep)
+		if x.now {
+			x.head = head
+		}
+		s.forget(head, a.keep)
 		x.from, x.closed = s.span()
 		if x.head != noTick {
 			a.scopes = append(a.scopes, x)
