@@ -147,9 +147,9 @@ func (l *look) budget(b *Budget) {
 func (l *look) readBudget(b *Budget) (low, exhausted, soonGone verdict) {
 	if !b.Some {
 		// With few arrivals there is no budget to spend; where the window is not full,
-		// or too few questions are followed, or the log does not give the times that are
-		// spent, that is not known.
-		if b.State == budget.Untimed || l.d.Known < min(b.Window, longestKnown) || l.d.SampleBits > 0 {
+		// or not all of it is told, or too few questions are followed, or the log does not
+		// give the times that are spent, that is not known.
+		if b.Part || b.State == budget.Untimed || l.d.Known < min(b.Window, longestKnown) || l.d.SampleBits > 0 {
 			return unknown, unknown, unknown
 		}
 		return no, no, no

@@ -30,6 +30,21 @@ func TestExhaustsSoon(t *testing.T) {
 	b.wants("+12 RetryBudgetExhaustsSoon firing", "+133 RetryBudgetExhaustsSoon resolved")
 }
 
+// Where only a part is known of what a budget is of, it neither fires nor is resolved.
+func TestBudgetOfAPart(t *testing.T) {
+	b := newBench(t)
+	b.consume(1.5)
+	b.pass(5)
+	b.wants("+1 RetryBudgetExhausted firing")
+	x := &b.dep().Budgets[0]
+	x.Some, x.Part, x.Reading = false, true, budget.Reading{}
+	b.pass(200)
+	b.wants("+1 RetryBudgetExhausted firing")
+	x.Part = false // too few arrivals for a reading
+	b.pass(70)
+	b.wants("+1 RetryBudgetExhausted firing", "+266 RetryBudgetExhausted resolved")
+}
+
 // Nothing of what grows honestly, or is little, or cannot be read, fires.
 func TestNoFalseAlarm(t *testing.T) {
 	for name, change := range map[string]func(b *bench){

@@ -76,6 +76,7 @@ type Budget struct {
 	Repeats bool // Spent is a number of repeats
 	Timed   bool // Spent is time in system
 	Some    bool // there is a reading; without one State may say why
+	Part    bool // there is none, since only a part is known of what it is of
 	budget.Reading
 	ExhaustsIn float64 // seconds at the present slope; 0: that cannot be said
 }

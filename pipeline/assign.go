@@ -60,6 +60,9 @@ func (s *scope) assign(p ingest.Partition, at ingest.Position, was left, known b
 		s.cold = true
 	}
 	s.parts[p.Name] = part
+	if was.Mark != noTick {
+		s.midst = was.Mark/1e9 + int64(s.live.cfg.Lateness/time.Second)
+	}
 	return part, at.Offset, true
 }
 

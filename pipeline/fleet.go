@@ -15,13 +15,17 @@ import (
 //
 // A second of a scope counts once, however many tell of it: while a partition changes
 // hands two do, and one that has lost it without knowing goes on for a while. Each tells
-// of records of that partition alone, so who has told of more of them knows more. What
-// the one before told stays until the next has read as far, so that a budget goes on
-// where the one stopped, also after a crash.
+// of records of that partition alone, so who has read further knows more. What the one
+// before told stays until the next has read as far, so that a budget goes on where the one
+// stopped, also after a crash; then it counts no more.
+//
+// Who has another configuration may not tell of a route by itself that has a budget here:
+// the budget of that route has no reading then, rather than one of a part of it.
 //
 // It may be used by one goroutine at a time.
 type Fleet struct {
 	scopes map[string]*toldScope
+	routes map[string][]string // that are told of by themselves, by who tells
 	gauges map[routeName]*gauge
 }
 
@@ -33,7 +37,7 @@ type toldScope struct {
 
 // NewFleet returns a fleet of which nothing was heard.
 func NewFleet() *Fleet {
-	return &Fleet{scopes: map[string]*toldScope{}, gauges: map[routeName]*gauge{}}
+	return &Fleet{scopes: map[string]*toldScope{}, routes: map[string][]string{}, gauges: map[routeName]*gauge{}}
 }
 
 func (f *Fleet) scope(name string) *toldScope {
@@ -55,16 +59,34 @@ func (f *Fleet) Hear(member string, t *Told) error {
 	if t.Kind == ToldTick {
 		rows = s.ticks
 	}
-	if was := rows[t.At]; was == nil || row.over(was) {
+	was := rows[t.At]
+	if was == nil {
+		rows[t.At] = row
+		return nil
+	}
+	if !slices.Contains(was.tellers, member) {
+		was.tellers = append(was.tellers, member)
+	}
+	if row.tellers = was.tellers; row.over(was) {
 		rows[t.At] = row
 	}
 	return nil
 }
 
-// HearStates takes how a member's scopes stand.
-func (f *Fleet) HearStates(member string, states []ScopeState) {
+// HearStates takes how a member's scopes stand, and of which routes it tells by themselves.
+func (f *Fleet) HearStates(member string, states []ScopeState, routes []string) {
+	f.routes[member] = routes
 	for _, x := range states {
 		f.scope(x.Scope).states[member] = x
+	}
+}
+
+// Forget drops how the scopes of a member stood that has been gone for longer than windows
+// reach.
+func (f *Fleet) Forget(member string) {
+	delete(f.routes, member)
+	for _, s := range f.scopes {
+		delete(s.states, member)
 	}
 }
 
@@ -93,10 +115,11 @@ const nearSeconds = 3
 // readings of pictures. bits is the most by which any member samples.
 func (f *Fleet) Picture(present []ScopeState, expected []string, bits int, all budget.Model, routes map[string]*budget.Model) *FleetPicture {
 	p := new(FleetPicture)
-	now, warming := map[string]bool{}, map[string]bool{}
+	now, warming, counted := map[string]bool{}, map[string]bool{}, map[string][]ScopeState{}
 	names := slices.Clone(expected)
 	for _, x := range present {
 		names = append(names, x.Scope)
+		counted[x.Scope] = append(counted[x.Scope], x)
 		if !x.Rebuilding {
 			// Of two that count it one may know what the other does not.
 			warming[x.Scope] = x.Warming && (warming[x.Scope] || !now[x.Scope])
@@ -105,7 +128,7 @@ func (f *Fleet) Picture(present []ScopeState, expected []string, bits int, all b
 	}
 	slices.Sort(names)
 	names = slices.Compact(names)
-	a := newFleetSum(f, names, now, &all, routes)
+	a := newFleetSum(f, names, now, counted, &all, routes)
 	for _, name := range names {
 		switch {
 		case now[name]:
@@ -117,7 +140,7 @@ func (f *Fleet) Picture(present []ScopeState, expected []string, bits int, all b
 	}
 	a.lacks = len(p.Missing) > 0
 	a.align()
-	a.live()
+	a.live(f.routes)
 	closed, own := a.closed(), map[string]*fleetSeconds{}
 	parts := map[string]map[string]*fleetSeconds{}
 	for _, x := range a.told {
@@ -147,15 +170,17 @@ type fleetSum struct {
 	end    int64                    // of windows
 	first  int64                    // the first second that is known
 	lacks  bool                     // some of it is missing
+	apart  map[string]int64         // how far back of a route nobody knows what is its part of a second; 1 is the newest
 }
 
 // fleetScope is a scope of it.
 type fleetScope struct {
 	*toldScope
-	now          bool  // it is counted
-	near         bool  // and not far behind the others
-	head         int64 // its newest second
-	from, closed int64 // the closed ticks that are known without a gap
+	counted      []ScopeState // by those who count it
+	now          bool         // one of them as far as now
+	near         bool         // and not far behind the others
+	head         int64        // its newest second
+	from, closed int64        // the closed ticks that are known without a gap
 }
 
 // fleetSeconds are the seconds of a dependency or route, from the newest back.
@@ -164,10 +189,10 @@ type fleetSeconds struct {
 	seconds []aggregate.Sums
 }
 
-func newFleetSum(f *Fleet, names []string, now map[string]bool, all *budget.Model, routes map[string]*budget.Model) *fleetSum {
-	a := &fleetSum{all: all, routes: routes, keep: keepSeconds(all), length: budgetSeconds(all, routes), told: map[string]*fleetSeconds{}, end: noTick, first: math.MaxInt64}
+func newFleetSum(f *Fleet, names []string, now map[string]bool, counted map[string][]ScopeState, all *budget.Model, routes map[string]*budget.Model) *fleetSum {
+	a := &fleetSum{all: all, routes: routes, keep: keepSeconds(all), length: budgetSeconds(all, routes), told: map[string]*fleetSeconds{}, end: noTick, first: math.MaxInt64, apart: map[string]int64{}}
 	for name, s := range f.scopes {
-		if !slices.Contains(names, name) && s.forget(a.keep) {
+		if !slices.Contains(names, name) && s.forget(s.head(), a.keep) {
 			delete(f.scopes, name)
 		}
 	}
@@ -176,14 +201,34 @@ func newFleetSum(f *Fleet, names []string, now map[string]bool, all *budget.Mode
 		if s == nil {
 			continue
 		}
-		s.forget(a.keep)
-		x := &fleetScope{toldScope: s, now: now[name], head: s.head()}
+		x := &fleetScope{toldScope: s, now: now[name], counted: counted[name], head: s.head()}
+		head := s.newest(x.head)
+		for _, c := range x.counted {
+			head = max(head, c.Head)
+		}
+		if x.now {
+			x.head = head
+		}
+		s.forget(head, a.keep)
 		x.from, x.closed = s.span()
 		if x.head != noTick {
 			a.scopes = append(a.scopes, x)
 		}
 	}
 	return a
+}
+
+// newest is the newest second, up to one, of which something is told. Of a scope that is
+// counted nothing else of those who counted it before says how far it is: without records
+// that goes by the clock, and one of them may have been fast.
+func (s *toldScope) newest(to int64) int64 {
+	newest := int64(noTick)
+	for at := range s.seconds {
+		if at <= to {
+			newest = max(newest, at)
+		}
+	}
+	return newest
 }
 
 // head is the newest second that is known.
@@ -214,9 +259,9 @@ func (s *toldScope) span() (from, closed int64) {
 	return from, closed
 }
 
-// forget drops what no window reaches, and says whether nothing is left.
-func (s *toldScope) forget(keep int64) (empty bool) {
-	head := s.head()
+// forget drops what no window reaches that ends with a second, and says whether nothing is
+// left.
+func (s *toldScope) forget(head, keep int64) (empty bool) {
 	_, closed := s.span()
 	for at := range s.seconds {
 		if at < head-keep-nearSeconds {
@@ -261,15 +306,24 @@ func (a *fleetSum) align() {
 
 // live adds up the seconds of log time. Those of a scope that is behind end with its own
 // newest.
-func (a *fleetSum) live() {
+func (a *fleetSum) live(routes map[string][]string) {
+	lacks := map[string][]string{} // routes that have a budget, by who does not tell of them
 	for _, s := range a.scopes {
 		end := min(s.head+1, a.end)
 		for at, row := range s.seconds {
 			back := end - at // 1 is the newest second
-			if back < 1 || back > a.keep {
+			if back < 1 || back > a.keep || s.gone(at, row) {
 				continue
 			}
 			a.first = min(a.first, a.end-back)
+			if _, some := lacks[row.member]; !some {
+				lacks[row.member] = slices.DeleteFunc(sortedKeys(a.routes), func(r string) bool { return slices.Contains(routes[row.member], r) })
+			}
+			for _, route := range lacks[row.member] {
+				if was := a.apart[route]; was == 0 || back < was {
+					a.apart[route] = back
+				}
+			}
 			for rest := row.entries; len(rest) > 0; { // it was read before
 				k, after, _ := splitName(rest)
 				x := a.told[string(k)]
@@ -282,6 +336,18 @@ func (a *fleetSum) live() {
 			}
 		}
 	}
+}
+
+// gone says that what was told of a second is no more: somebody who counts the scope has
+// read as far, from before it on, and tells nothing of that second. So there is nothing
+// left in it: a record may take the place of an earlier one in another second.
+func (s *fleetScope) gone(at int64, row *toldRow) bool {
+	for member, x := range s.states {
+		if slices.Contains(s.counted, x) && x.Rules >= row.rules && x.Read >= row.read && x.First < at && !slices.Contains(row.tellers, member) {
+			return true
+		}
+	}
+	return false
 }
 
 // closed adds up the closed ticks. The range is the same in all scopes that are near, and
@@ -361,8 +427,11 @@ func (a *fleetSum) dependency(f *Fleet, own *fleetSeconds, routes map[string]*fl
 		d.Budgets = append(d.Budgets, b)
 	}
 	read(own, a.all)
-	for _, route := range sortedKeys(routes) {
-		if x, m := routes[route], a.routes[route]; m != nil && x.last(int64(a.all.Window)).Totals().Arrivals > 0 {
+	for _, route := range sortedKeys(a.routes) {
+		x, m := routes[route], a.routes[route]
+		if back := a.apart[route]; back > 0 && back <= int64(a.length) {
+			d.Budgets = append(d.Budgets, LiveBudget{Route: route, From: a.end - int64(m.Window), To: a.end, Model: m.Name(), Part: true})
+		} else if x != nil && x.last(int64(a.all.Window)).Totals().Arrivals > 0 {
 			read(x, m)
 		}
 	}

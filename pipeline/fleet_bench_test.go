@@ -22,7 +22,7 @@ func BenchmarkFleetPicture(b *testing.B) {
 		expected = append(expected, name)
 		present = append(present, ScopeState{Scope: name, Rules: 1, First: 0, Head: seconds - 1, From: math.MinInt64, Closed: math.MinInt64})
 		for at := range int64(seconds) {
-			state := []byte{toldVersion, 1, 0}
+			state := []byte{toldVersion, 1, 0, 0}
 			for d := range dependencies {
 				s := new(aggregate.Sums)
 				for range 200 {
@@ -36,7 +36,7 @@ func BenchmarkFleetPicture(b *testing.B) {
 			}
 		}
 	}
-	f.HearStates("a", present)
+	f.HearStates("a", present, nil)
 	m := budget.DefaultModel(budget.DefaultRatio())
 	for b.Loop() {
 		if p := f.Picture(present, expected, 0, m, nil); len(p.Dependencies) != dependencies || p.Scopes != scopes {

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -10,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/targetside/auditor/aggregate"
 	"github.com/targetside/auditor/aggregate/budget"
 	"github.com/targetside/auditor/ingest"
 )
@@ -111,13 +113,13 @@ func (x *telling) pass(questions int, again float64) {
 }
 
 func (x *telling) tell(name string, f *fleet) {
-	told, states := f.live.Tell()
+	told, states, routes := f.live.Tell()
 	for i := range told {
 		if err := x.fleet.Hear(name, &told[i]); err != nil {
 			x.t.Fatal(err)
 		}
 	}
-	x.fleet.HearStates(name, states)
+	x.fleet.HearStates(name, states, routes)
 	x.last[name], x.history = states, append(x.history, told...)
 }
 
@@ -146,13 +148,7 @@ func (x *telling) equals(at string) {
 		x.t.Fatalf("%s: %d dependencies of %d", at, len(p.Dependencies), len(want))
 	}
 	got, w := &p.Dependencies[0], &want[0]
-	for i := range w.Windows {
-		a, b := got.Windows[i], w.Windows[i]
-		b.Routes, b.Originators, b.Peers = nil, nil, nil
-		if !reflect.DeepEqual(a, b) {
-			x.t.Fatalf("%s: the window of %v is\n%+v\nwant\n%+v", at, a.Length, a, b)
-		}
-	}
+	x.equalWindows(at, got, w)
 	if x.members["c"] != nil { // while a scope is missing there are no peaks
 		for i := range got.Budgets {
 			got.Budgets[i].Peak, w.Budgets[i].Peak = 0, 0
@@ -163,6 +159,18 @@ func (x *telling) equals(at string) {
 	}
 	if !reflect.DeepEqual(got.ClosedWindows, w.ClosedWindows) {
 		x.t.Fatalf("%s: closed windows are\n%+v\nwant\n%+v", at, got.ClosedWindows, w.ClosedWindows)
+	}
+}
+
+// equalWindows holds live windows to what one daemon knows that reads everything.
+func (x *telling) equalWindows(at string, got, w *LiveDependency) {
+	x.t.Helper()
+	for i := range w.Windows {
+		a, b := got.Windows[i], w.Windows[i]
+		b.Routes, b.Originators, b.Peers = nil, nil, nil
+		if !reflect.DeepEqual(a, b) {
+			x.t.Fatalf("%s: the window of %v is\n%+v\nwant\n%+v", at, a.Length, a, b)
+		}
 	}
 }
 
@@ -299,7 +307,7 @@ func TestFleetOfAScopeThatIsBehind(t *testing.T) {
 // What cannot be read is no figure.
 func TestFleetHearsNothingOfWhatItCannotRead(t *testing.T) {
 	f := NewFleet()
-	for _, state := range []string{"", "\x02", "\x01", "\x01\x01", "\x01\x01\x02\x05seats", "\x01\x01\x02\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"} {
+	for _, state := range []string{"", "\x01", "\x02", "\x02\x01", "\x02\x01\x02", "\x02\x01\x02\x00\x05seats", "\x02\x01\x02\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"} {
 		err := f.Hear("a", &Told{Kind: ToldSecond, Scope: "log/0", At: 7, State: []byte(state)})
 		if err == nil || !strings.Contains(err.Error(), "log/0 at 7") {
 			t.Errorf("%q is heard: %v", state, err)
@@ -312,15 +320,209 @@ func TestFleetHearsNothingOfWhatItCannotRead(t *testing.T) {
 
 // Whatever is told is heard as a whole or not at all, and a picture can be taken of it.
 func FuzzTold(f *testing.F) {
-	f.Add(uint8(ToldSecond), []byte("\x01\x01\x02\x05seats\x00\x01\x05\x02\x02\x02\x02\x00"))
-	f.Add(uint8(ToldTick), []byte("\x01\x01\x02\x05seats\x00\x01\x05\x02\x02\x02\x02\x00\x00\x00"))
+	f.Add(uint8(ToldSecond), []byte("\x02\x01\x02\x00\x05seats\x00\x01\x05\x02\x02\x02\x02\x00"))
+	f.Add(uint8(ToldTick), []byte("\x02\x01\x02\x00\x05seats\x00\x01\x05\x02\x02\x02\x02\x00\x00\x00"))
 	f.Fuzz(func(t *testing.T, kind uint8, state []byte) {
 		fleet := NewFleet()
 		err := fleet.Hear("a", &Told{Kind: ToldKind(kind), Scope: "log/0", At: 7, State: state})
-		fleet.HearStates("a", []ScopeState{{Scope: "log/0", Rules: 1, Head: 7, From: 7, Closed: 8}})
+		fleet.HearStates("a", []ScopeState{{Scope: "log/0", Rules: 1, Head: 7, From: 7, Closed: 8}}, nil)
 		p := fleet.Picture([]ScopeState{{Scope: "log/0"}}, nil, 0, budget.DefaultModel(budget.DefaultRatio()), nil)
 		if err != nil && len(p.Dependencies) > 0 {
 			t.Errorf("%x is not heard, and there is %+v", state, p.Dependencies)
+		}
+	})
+}
+
+// An instance of another configuration does not tell of the routes that have a budget in
+// this one. Their budgets have no reading as long as seconds of it are looked at; that of
+// the dependency has. Once it is of one configuration with the others, by a reload or
+// since another has taken its place, all is as one instance knows.
+func TestFleetOfTwoConfigurations(t *testing.T) {
+	for _, how := range []string{"a reload", "another instance"} {
+		t.Run(how, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				x := newTelling(t, 2)
+				store := newRowStore()
+				cfg := x.cfg
+				x.cfg.RouteBudgets = nil
+				old := x.daemon(store, 0)
+				x.cfg = cfg
+				x.members["a"], x.members["b"] = old, x.daemon(store, 1)
+				parts, readings := 0, 0
+				look := func(second int) {
+					got, want := x.sum().Dependencies[0].Budgets, x.whole.live.Picture().Dependencies[0].Budgets
+					if len(got) != len(want) || second > 0 && got[0].Reading != want[0].Reading {
+						t.Fatalf("second %d: budgets are\n%+v\nwant\n%+v", second, got, want)
+					}
+					for i := range got[1:] {
+						switch b := got[i+1]; {
+						case b.Part:
+							if parts++; b.Some || b.Route != want[i+1].Route {
+								t.Errorf("second %d: of a part there is %+v", second, b)
+							}
+						case b.Some && b.Reading == want[i+1].Reading:
+							readings++
+						default:
+							t.Errorf("second %d: %+v, want %+v", second, b, want[i+1])
+						}
+					}
+				}
+				for second := range 40 {
+					if x.pass(40, 0.3); second > 15 {
+						look(second)
+					}
+				}
+				if readings > 0 || parts == 0 {
+					t.Errorf("while it is of another configuration there are %d readings, and %d of a part", readings, parts)
+				}
+				parts = 0
+				if how == "a reload" {
+					old.live.SetBudgets(cfg.Budget, cfg.RouteBudgets, cfg.Rules)
+				} else {
+					delete(x.members, "a")
+					c := &fleet{t: t, cfg: cfg, committed: slices.Clone(old.committed), store: store, logs: x.logs, absent: map[int]bool{1: true}}
+					c.cfg.Writer = store
+					c.start()
+					t.Cleanup(c.kill)
+					x.members["c"] = c
+					for seconds := 0; len(x.sum().Missing) > 0; seconds++ {
+						if x.pass(40, 0.3); seconds == 20 {
+							t.Fatal("it is not taken over")
+						}
+					}
+					x.pass(40, 0.3)
+					x.pass(40, 0.3)
+				}
+				for second := range 320 {
+					x.pass(40, 0.3)
+					look(second)
+				}
+				if readings == 0 || how == "a reload" && parts > 0 || parts > 4*300 {
+					t.Errorf("there are %d readings, and %d of a part", readings, parts)
+				}
+			})
+		})
+	}
+}
+
+// tellSecond tells of a second with one second of work.
+func tellSecond(t *testing.T, f *Fleet, member string, at, read int64) {
+	t.Helper()
+	s := new(aggregate.Sums)
+	s.Add(&aggregate.Beat{Busy: 1e9})
+	state := binary.AppendVarint([]byte{toldVersion, 1, 0}, read)
+	if err := f.Hear(member, &Told{ToldSecond, "log/0", at, s.AppendSums(appendName(state, routeName{"seats", ""}))}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The clock of an instance is fast, so that it takes its partition to be further than it is
+// while nothing comes. When another counts the partition the windows are of what comes
+// there, and not of nothing.
+func TestFleetAfterAFastClock(t *testing.T) {
+	f := NewFleet()
+	state := func(head int64) []ScopeState {
+		return []ScopeState{{Scope: "log/0", Rules: 1, Head: head, From: noTick, Closed: noTick}}
+	}
+	m := budget.DefaultModel(budget.DefaultRatio())
+	for at := range int64(100) {
+		tellSecond(t, f, "fast", at, at)
+	}
+	f.HearStates("fast", state(1000), nil)
+	for at := int64(90); at < 200; at++ {
+		tellSecond(t, f, "b", at, at)
+		f.HearStates("b", state(at), nil)
+		p := f.Picture(state(at), []string{"log/0"}, 0, m, nil)
+		if at < 99 { // what the one before told goes on
+			continue
+		}
+		w := p.Dependencies[0].Windows[0]
+		if w.To != at+1 || w.Total.BusySeconds != 10 || len(p.Missing) > 0 {
+			t.Fatalf("at %d there are %v s of work in the ten seconds up to %d", at, w.Total.BusySeconds, w.To)
+		}
+	}
+}
+
+// One that is dead has told of a second of which nothing is left: what was in it came again
+// in another one. Whoever counts now, and has read as far, has nothing to tell of it.
+func TestFleetForgetsWhatCameAgain(t *testing.T) {
+	f := NewFleet()
+	m := budget.DefaultModel(budget.DefaultRatio())
+	work := func(first, read int64) float64 {
+		b := []ScopeState{{Scope: "log/0", Rules: 1, First: first, Read: read, Head: 56, From: noTick, Closed: noTick}}
+		f.HearStates("b", b, nil)
+		return f.Picture(b, []string{"log/0"}, 0, m, nil).Dependencies[0].Windows[0].Total.BusySeconds
+	}
+	f.HearStates("dead", []ScopeState{{Scope: "log/0", Rules: 1, Read: 10, Head: 52, From: noTick, Closed: noTick}}, nil)
+	tellSecond(t, f, "dead", 50, 9)
+	tellSecond(t, f, "dead", 51, 10)
+	tellSecond(t, f, "b", 51, 10) // of both, the first stays
+	tellSecond(t, f, "b", 56, 20)
+	if got := work(40, 8); got != 3 {
+		t.Errorf("before it has read as far there are %v s of work, want 3", got)
+	}
+	if got := work(50, 20); got != 3 {
+		t.Errorf("what it may have begun in the midst of counts no more: %v s of work, want 3", got)
+	}
+	if got := work(40, 20); got != 2 {
+		t.Errorf("there are %v s of work, want 2", got)
+	}
+}
+
+// A logger tells of a request when it begins and when it ends. With the second record the
+// first is none any more, in an earlier second: of these the newest word counts, and not
+// that with the most arrivals. So it does of two instances that have read the partition.
+func TestFleetOfRecordsThatReplaceOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newTelling(t, 2)
+		x.cfg.Sources = slices.Clone(x.cfg.Sources)
+		x.cfg.Sources[0].Parser.Format = "envoy-json"
+		x.cfg.Lateness = 20 * time.Second // the ticks of both are that of the start
+		x.whole.kill()
+		x.whole = x.daemon(newRowStore())
+		store := newRowStore()
+		a := x.daemon(store, 0)
+		x.members["a"], x.members["b"] = a, x.daemon(store, 1)
+		var starts []time.Time
+		second := func() {
+			starts = append(starts, noon.Add(time.Since(x.begun)).Add(100*time.Millisecond))
+			for i := range x.logs {
+				line := func(kind string, request, n int, took time.Duration) {
+					x.logs[i].lines = append(x.logs[i].lines, fmt.Sprintf(`{"start_time":%q,"access_log_type":%q,"stream_id":"s-%d-%d-%d","method":"GET","path":"/seats/7","response_code":200,"response_flags":"-","bytes_sent":1,"duration":%d,"question_key":"-"}`,
+						starts[request].Format("2006-01-02T15:04:05.000Z"), kind, i, request, n, took.Milliseconds()))
+				}
+				newest := len(starts) - 1
+				for n := range 20 {
+					if ended := newest - 2; ended >= 0 {
+						line("DownstreamEnd", ended, n, starts[newest].Sub(starts[ended]))
+					}
+					line("DownstreamStart", newest, n, 0)
+				}
+			}
+			x.pass(0, 0)
+		}
+		equal := func(at string) {
+			x.equalWindows(at, &x.sum().Dependencies[0], &x.whole.live.Picture().Dependencies[0])
+		}
+		for i := range 30 {
+			if second(); i > 2 {
+				equal(fmt.Sprint("second ", i))
+			}
+		}
+		// It is taken over, and goes on all the same, a part behind.
+		delete(x.members, "a")
+		c := &fleet{t: t, cfg: a.cfg, committed: slices.Clone(a.committed), store: store, logs: x.logs, absent: map[int]bool{1: true}}
+		c.start()
+		t.Cleanup(c.kill)
+		x.members["c"] = c
+		for i := range 20 {
+			second()
+			if x.tell("a", a); len(x.sum().Missing) == 0 && i > 8 {
+				equal(fmt.Sprint("taken over, second ", i))
+			}
+		}
+		if len(x.sum().Missing) > 0 {
+			t.Error("it is not taken over")
 		}
 	})
 }

@@ -82,6 +82,7 @@ type LiveBudget struct {
 	Model    string
 	budget.Reading
 	Some       bool    // there is a reading
+	Part       bool    // there is none, since of some of its seconds only a part is known
 	ExhaustsIn float64 // seconds at the present slope; 0: that cannot be said
 	Peak       float64
 	Exhausted  int64 // the first second with consumed ≥ 1; 0: never

@@ -53,6 +53,8 @@ type scope struct {
 	worst    [][]aggregate.Episode // by shard, questions that are under way
 	late     map[lateKey]*lateRows
 	counted  []Range
+	read     int64 // the offset before which all that its partition has is in the windows; of one that is alone
+	midst    int64 // the second of log time before which it may have begun to read; noTick: that is the first that came
 	windows  *windows
 	recent   *closedTicks
 	open     *openTicks
@@ -99,7 +101,7 @@ const settle = 2 * time.Second
 func newScope(l *Live, name string, shards int, exchanged bool) *scope {
 	s := &scope{
 		live: l, name: name, width: shards, block: l.shared.offsetBlock, log: l.cfg.Log.With("scope", name), parts: map[string]*livePart{},
-		closed: noTick, closing: noTick, final: noTick, emitFrom: noTick, stored: noTick, warm: noTick, quiet: noTick, before: &atRest{Closed: noTick},
+		closed: noTick, closing: noTick, final: noTick, emitFrom: noTick, stored: noTick, warm: noTick, quiet: noTick, midst: noTick, before: &atRest{Closed: noTick},
 		filed: map[int64]uint64{}, rows: map[int64]map[rowKey]*aggregate.Counts{}, late: map[lateKey]*lateRows{},
 		windows: newWindows(l.keepSeconds(), int64(l.cfg.Lateness/time.Second)), recent: newClosedTicks(), open: newOpenTicks(), totals: map[uint16]*aggregate.Sums{}, over: map[uint16]*aggregate.Histogram{},
 		writing: make(chan struct{}, 1), episodes: newEpisodes(),
@@ -333,6 +335,11 @@ func (s *scope) take(shard int, j *liveJob, out *aggregate.Output, stats aggrega
 		s.filed[t.At] += uint64(t.N)
 		if s.cold {
 			s.cold, s.warm = false, max(s.warm, t.At+2*s.horizon())
+		}
+	}
+	if j.beat {
+		for _, p := range s.parts {
+			s.read = max(s.read, p.through())
 		}
 	}
 	homes := s.live.homes()

@@ -38,7 +38,10 @@ const (
 type ScopeState struct {
 	Scope string `json:"scope"`
 	Rules uint32 `json:"rules"`
-	// The seconds of log time that are known, Head among them.
+	// Read is up to which offset its partition is read, as far as that is in what is told.
+	Read int64 `json:"read"`
+	// The seconds of log time of which all is known that is read, from the one after First
+	// up to Head.
 	First int64 `json:"first"`
 	Head  int64 `json:"head"`
 	// The closed ticks that are known, Closed not among them.
@@ -51,15 +54,17 @@ type ScopeState struct {
 }
 
 // toldVersion is that of the form in which a state is told.
-const toldVersion = 1
+const toldVersion = 2
 
 // Tell returns what has changed since it was last called, of the scopes that this
-// instance counts, and how they stand. What is not told in the end, whoever called it
-// has to tell with the next.
-func (l *Live) Tell() (told []Told, scopes []ScopeState) {
+// instance counts, and how they stand; and the routes that it tells of by themselves, in
+// what it has told before too. What is not told in the end, whoever called it has to tell
+// with the next.
+func (l *Live) Tell() (told []Told, scopes []ScopeState, routes []string) {
 	l.picturing.Lock()
 	defer l.picturing.Unlock()
 	n := l.names()
+	routes = sortedKeys(l.cfg.RouteBudgets)
 	for _, s := range l.all() {
 		s.mu.Lock()
 		if s.counts() {
@@ -70,13 +75,13 @@ func (l *Live) Tell() (told []Told, scopes []ScopeState) {
 		}
 		s.mu.Unlock()
 	}
-	return told, scopes
+	return told, scopes, routes
 }
 
 func (s *scope) toldState() ScopeState {
 	w := s.windows
 	return ScopeState{
-		Scope: s.name, Rules: s.rules, First: w.first(), Head: w.head, From: s.recent.begun(s.closed), Closed: s.closed,
+		Scope: s.name, Rules: s.rules, Read: s.read, First: max(s.wholeAfter(), w.head-w.keep), Head: w.head, From: s.recent.begun(s.closed), Closed: s.closed,
 		Rebuilding: s.rules == 0 || s.closed < s.emitFrom, Warming: s.warming(),
 	}
 }
@@ -103,10 +108,20 @@ func (s *scope) tell(told []Told, n *names) []Told {
 	return told
 }
 
-// toldHead begins what is told: by which rules it was counted, and from when on this
-// instance has.
+// toldHead begins what is told: by which rules it was counted, after which second this
+// instance has all of each, and how far it has read.
 func (s *scope) toldHead() []byte {
-	return binary.AppendVarint(binary.AppendUvarint([]byte{toldVersion}, uint64(s.rules)), s.windows.begun)
+	return binary.AppendVarint(binary.AppendVarint(binary.AppendUvarint([]byte{toldVersion}, uint64(s.rules)), s.wholeAfter()), s.read)
+}
+
+// wholeAfter is the second of log time after which all records come that were not read
+// before this instance began to: it begins in the midst of one, and records come in any
+// order within the lateness.
+func (s *scope) wholeAfter() int64 {
+	if s.midst == noTick {
+		return s.windows.begun
+	}
+	return s.midst
 }
 
 // tellSecond tells the sums of each dependency, and of each route that has a budget.
@@ -145,22 +160,27 @@ func appendName(b []byte, k routeName) []byte {
 
 // toldRow is a state as it was told.
 type toldRow struct {
-	member   string
-	rules    uint32
-	begun    int64
-	arrivals uint64
-	entries  []byte
+	member      string
+	rules       uint32
+	begun, read int64
+	whole       bool     // it is of a second after begun
+	tellers     []string // all who told of it
+	entries     []byte
 }
 
-// over says that a row takes another's place: of higher rules, or with more of the
-// second's records, or else of who has counted for longer and so knows more of what
-// came before. What one member tells takes the place of what it told before.
+// over says that a row takes another's place: of higher rules, or of who has begun to read
+// before it, or of who had read on when it was told, or else of who has counted for longer
+// and so knows more of what came before. Not of who tells of more arrivals: a record may
+// take the place of an earlier one in another second. What one member tells takes the place
+// of what it told before.
 func (r *toldRow) over(o *toldRow) bool {
 	switch {
 	case r.rules != o.rules:
 		return r.rules > o.rules
-	case r.arrivals != o.arrivals:
-		return r.arrivals > o.arrivals
+	case r.whole != o.whole:
+		return r.whole
+	case r.read != o.read:
+		return r.read > o.read
 	case r.member == o.member:
 		return true
 	case r.begun != o.begun:
@@ -182,38 +202,36 @@ func readTold(member string, t *Told) (*toldRow, error) {
 		return nil, bad
 	}
 	rest = rest[n:]
-	begun, n := binary.Varint(rest)
-	if n <= 0 {
-		return nil, bad
+	r := &toldRow{member: member, rules: uint32(rules), tellers: []string{member}}
+	for _, x := range [...]*int64{&r.begun, &r.read} {
+		if *x, n = binary.Varint(rest); n <= 0 {
+			return nil, bad
+		}
+		rest = rest[n:]
 	}
-	r := &toldRow{member: member, rules: uint32(rules), begun: begun, entries: rest[n:]}
-	if !r.count(t.Kind) {
+	r.whole = t.Kind != ToldSecond || t.At > r.begun
+	if r.entries = rest; !r.readable(t.Kind) {
 		return nil, bad
 	}
 	return r, nil
 }
 
-// count counts the arrivals; it is false if what is told cannot be read.
-func (r *toldRow) count(kind ToldKind) bool {
+// readable says whether what is told can be read.
+func (r *toldRow) readable(kind ToldKind) bool {
 	if kind == ToldTick {
-		return r.ticks(func(_ string, s *aggregate.ClosedSums) { r.arrivals += s.Totals().Arrivals })
+		return r.ticks(func(string, *aggregate.ClosedSums) {})
 	}
 	all := new(aggregate.Sums)
 	for rest := r.entries; len(rest) > 0; {
-		k, after, ok := readName(rest)
+		_, after, ok := splitName(rest)
 		if !ok {
 			return false
 		}
-		into := all
-		if k.route != "" { // a part of it
-			into = new(aggregate.Sums)
-		}
 		var err error
-		if rest, err = into.AddTold(after); err != nil {
+		if rest, err = all.AddTold(after); err != nil {
 			return false
 		}
 	}
-	r.arrivals = all.Totals().Arrivals
 	return true
 }
 

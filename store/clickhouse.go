@@ -49,7 +49,8 @@ const (
 type clickhouse struct {
 	at    ClickHouse
 	conn  ch.Conn
-	token string // of this process, in claims
+	token string                                   // of this process, in claims
+	clock func(context.Context) (time.Time, error) // of the server; nil: those of processes are right
 
 	mu     sync.Mutex
 	closed bool
@@ -88,6 +89,7 @@ func OpenClickHouse(ctx context.Context, at ClickHouse) (Store, error) {
 		_ = c.conn.Close()
 		return nil, c.explain("open", err)
 	}
+	c.clock = c.now
 	return c, nil
 }
 

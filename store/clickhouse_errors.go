@@ -29,6 +29,11 @@ var clickhouseErrors = map[int32]error{
 	53: ErrSchema, 20: ErrSchema, // TYPE_MISMATCH, NUMBER_OF_COLUMNS_DOESNT_MATCH
 }
 
+// noSpace is what the C library calls ENOSPC. ClickHouse says NOT_ENOUGH_SPACE where it
+// reserves room beforehand; a disk that is full when it writes comes under the codes of
+// whatever it did, with this text.
+const noSpace = "No space left on device"
+
 // clickhouseRemedies say what to do. None of them asks for a restart: the next write
 // finds out whether the cause is gone.
 var clickhouseRemedies = map[error]string{
@@ -37,7 +42,7 @@ var clickhouseRemedies = map[error]string{
 	ErrTooOld:      "ClickHouse 23.10 or later is needed",
 	ErrPassword:    "check store.clickhouse.username and password or password_file",
 	ErrNoDatabase:  "check store.clickhouse.database, or make it with auditor migrate up",
-	ErrReadOnly:    "give the user the right to read, insert and delete in the database, or end its read-only state; what was not stored will be written again",
+	ErrReadOnly:    "give the user the right to read, insert and delete in the database (for auditor migrate up also to create it, tables and views), or end its read-only state; what was not stored will be written again",
 	ErrFull:        "make room on its disks, or shorten store.retention; what was not stored will be written again",
 	ErrSchema:      "run auditor migrate status with this version, then auditor migrate up if steps are missing",
 }
@@ -77,6 +82,9 @@ func meaning(err error) error {
 	}
 	var e *ch.Exception
 	if errors.As(err, &e) {
+		if clickhouseErrors[e.Code] == nil && strings.Contains(e.Message, noSpace) {
+			return ErrFull
+		}
 		return clickhouseErrors[e.Code]
 	}
 	var dial *net.OpError

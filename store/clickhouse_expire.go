@@ -18,8 +18,27 @@ const (
 	deleteEvery = time.Hour
 )
 
-// Expire implements Store.
+// now is the server's time.
+func (c *clickhouse) now(ctx context.Context) (now time.Time, err error) {
+	err = c.one(ctx, "SELECT now64(3)", &now)
+	return now, err
+}
+
+// Expire implements Store. What expires is gone for all, so that it does not go by one
+// process whose clock is ahead of the server's.
 func (c *clickhouse) Expire(ctx context.Context, now time.Time, retention map[Resolution]time.Duration) error {
+	if err := c.ready(ctx); err != nil {
+		return c.explain("expire rows of", err)
+	}
+	if c.clock != nil {
+		at, err := c.clock(ctx)
+		if err != nil {
+			return c.explain("expire rows of", err)
+		}
+		if at.Before(now) {
+			now = at
+		}
+	}
 	ends, err := cutoffs(now, retention)
 	if err != nil {
 		return err

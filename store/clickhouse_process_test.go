@@ -42,6 +42,7 @@ func openNative(t testing.TB, at store.ClickHouse) store.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
+	store.TrustClocks(s)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }

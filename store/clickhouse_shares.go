@@ -15,7 +15,9 @@ var shareColumns = []ch.ColumnNameAndType{
 }
 
 // Exchange implements Sharer: one insert and one query. Times are the server's. What is
-// not new is left out before rows replace one another, so that it need not be read.
+// not new is left out before rows replace one another, so that it need not be read. What
+// has come from a time that the server's clock has still to reach, as it was set back, is
+// read again until then: what is told meanwhile is older.
 func (c *clickhouse) Exchange(ctx context.Context, fleet, member string, seq uint64, told []Share, since Since) ([]Share, Since, error) {
 	if err := c.ready(ctx); err != nil {
 		return nil, since, c.explain("write to", err)
@@ -34,7 +36,7 @@ func (c *clickhouse) Exchange(ctx context.Context, fleet, member string, seq uin
 	var s Share
 	var text string
 	var at time.Time
-	err := c.query(ctx, "SELECT member, kind, name, at, state, written FROM shares FINAL PREWHERE fleet = "+literal(fleet)+" AND written > "+from+
+	err := c.query(ctx, "SELECT member, kind, name, at, state, least(written, now64(3)) FROM shares FINAL PREWHERE fleet = "+literal(fleet)+" AND written > "+from+
 		" ORDER BY member, kind, name, at", []any{&s.Member, &s.Kind, &s.Name, &s.At, &text, &at}, func() error {
 		s.State = []byte(text)
 		out = append(out, s)

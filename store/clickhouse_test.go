@@ -31,6 +31,7 @@ func openClickHouse(t testing.TB, s *clickhousetest.Server) store.Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
+	store.TrustClocks(c)
 	return c
 }
 
@@ -266,6 +267,10 @@ func TestClickHouseErrorsAreNamed(t *testing.T) {
 		server.Fail(clickhousetest.Fault{Of: "INSERT INTO checks", Code: code, Message: "no"})
 		check(fmt.Sprint("a check with code ", code), want, "", s.Check(t.Context()))
 	}
+	for _, text := range []string{"Cannot write to file /data/0.bin, errno: 28, strerror: No space left on device", "std::exception: filesystem error: in create_directories: No space left on device"} {
+		server.Fail(clickhousetest.Fault{Of: "INSERT INTO facts", Code: 1001, Message: text})
+		check(text, store.ErrFull, "make room", s.Write(t.Context(), w))
+	}
 	held := make(chan struct{})
 	server.Before("INSERT INTO checks", func() { <-held })
 	late, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -358,6 +363,22 @@ func TestClickHouseMigrations(t *testing.T) {
 			[]string{"ALTER TABLE DB.facts DROP COLUMN peers"},
 			[]string{"ALTER TABLE DB.facts ADD COLUMN peers Array(LowCardinality(String))"},
 		},
+		"a lost column of shares": {
+			[]string{"ALTER TABLE DB.shares DROP COLUMN state"},
+			[]string{"ALTER TABLE DB.shares ADD COLUMN state String AFTER seq"},
+		},
+		"another type of takings": {
+			[]string{"ALTER TABLE DB.takings MODIFY COLUMN token LowCardinality(String)"},
+			[]string{"ALTER TABLE DB.takings MODIFY COLUMN token String"},
+		},
+		"a table that is gone": {
+			[]string{"RENAME TABLE DB.takings TO DB.aside"},
+			[]string{"RENAME TABLE DB.aside TO DB.takings"},
+		},
+		"a table that replaces nothing": {
+			[]string{"RENAME TABLE DB.shares TO DB.aside", "CREATE TABLE DB.shares AS DB.aside ENGINE = MergeTree ORDER BY (fleet, member, kind, name, at)"},
+			[]string{"DROP TABLE DB.shares", "RENAME TABLE DB.aside TO DB.shares"},
+		},
 		"a table with partitions": {
 			[]string{"RENAME TABLE DB.facts TO DB.aside",
 				"CREATE TABLE DB.facts AS DB.aside ENGINE = ReplacingMergeTree(ver, deleted) PARTITION BY kind PRIMARY KEY (kind, at, scope) ORDER BY (kind, at, scope, family, dependency, route, name, wide, late, key_hash, lot, last)"},
@@ -417,6 +438,42 @@ func TestClickHouseDeletes(t *testing.T) {
 	expire(4*3600 + 600)
 	if n, longer := count("kind = 'tick'"), count("kind = 'ten_seconds'"); n != "0\t0" || longer != "24\t12" {
 		t.Errorf("there are %s ticks and %s of ten seconds an hour later", n, longer)
+	}
+}
+
+// A daemon whose clock is fast does not let rows expire that all others still need.
+func TestClickHouseExpiresByItsOwnClock(t *testing.T) {
+	server := clickhousetest.Start(t)
+	openClickHouse(t, server)
+	s, err := store.OpenClickHouse(t.Context(), clickhouseAt(server))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	now := time.Now()
+	at := now.Add(-2*time.Hour).Unix() / 60 * 60
+	if err := errors.Join(s.Write(t.Context(), tickWrite(at, 2)), s.Write(t.Context(), &store.Write{Scope: "s", Rules: 1, Closed: at + 120})); err != nil {
+		t.Fatal(err)
+	}
+	left := func(keep time.Duration, now time.Time) int {
+		t.Helper()
+		if err := s.Expire(t.Context(), now, map[store.Resolution]time.Duration{store.Tick: keep, store.TenSeconds: keep}); err != nil {
+			t.Fatal(err)
+		}
+		rows, err := s.Rows(t.Context(), store.Query{Resolution: store.Tick, From: at - 60, To: at + 60, Limit: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(rows)
+	}
+	if n := left(3*time.Hour, now.AddDate(1, 0, 0)); n != 2 {
+		t.Errorf("by a clock that is a year fast %d rows are left of 2", n)
+	}
+	if n := left(time.Hour, now.AddDate(-1, 0, 0)); n != 2 {
+		t.Errorf("by a clock that is slow %d rows are left of 2", n)
+	}
+	if n := left(time.Hour, now); n != 0 {
+		t.Errorf("%d rows are left that have expired", n)
 	}
 }
 

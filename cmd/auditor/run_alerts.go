@@ -242,7 +242,7 @@ func alertFigures(d *pipeline.LiveDependency, own *budget.Model, routes map[stri
 		}
 		f.Budgets = append(f.Budgets, alerts.Budget{
 			Route: b.Route, Model: b.Model, Window: time.Duration(b.To-b.From) * time.Second, Repeats: model != nil && model.Repeats(),
-			Timed: model != nil && model.Timed(), Some: b.Some, Reading: b.Reading, ExhaustsIn: b.ExhaustsIn,
+			Timed: model != nil && model.Timed(), Some: b.Some, Part: b.Part, Reading: b.Reading, ExhaustsIn: b.ExhaustsIn,
 		})
 	}
 	return f

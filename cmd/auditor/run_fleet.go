@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -43,8 +44,9 @@ type fleet struct {
 	peers   map[string]*peer // this member among them, by member
 	own     memberState      // but for scopes, as of the newest picture
 	may     bool             // it may tell sinks
-	begun   time.Time        // when it began to exchange
 	reached time.Time        // when the latest exchange that succeeded began
+	ended   time.Time        // when the latest exchange ended, or else when it began to
+	lacked  time.Duration    // for how long exchanges have failed since one succeeded
 	claims  int              // for how many rounds it says that it is to tell sinks
 	telling bool
 }
@@ -57,8 +59,9 @@ const (
 	// staleAfter is after how long without a word a member is not well any more: its
 	// scopes are counted by nobody, and another tells sinks.
 	staleAfter = 5 * time.Second
-	// aloneAfter is after how long without the others a member goes by what it knows
-	// itself.
+	// aloneAfter is for how long a member does not get to hear the others before it goes by
+	// what it knows itself. While the process does not run it asks nobody: one exchange
+	// that fails is no longer than it may be.
 	aloneAfter = 10 * time.Second
 	// claimRounds is for how many more rounds a member hears the others before it tells
 	// sinks.
@@ -82,9 +85,11 @@ type toldKey struct {
 type memberState struct {
 	Seq     uint64                `json:"seq"`
 	Claims  bool                  `json:"claims,omitempty"`  // it is to tell sinks, if nobody else is
+	Next    bool                  `json:"next,omitempty"`    // and does so from now on, unless it hears now that another is
 	Telling bool                  `json:"telling,omitempty"` // it tells sinks
 	Gone    bool                  `json:"gone,omitempty"`    // that is its last word
 	Scopes  []pipeline.ScopeState `json:"scopes"`
+	Routes  []string              `json:"routes,omitempty"` // that it tells of by themselves
 	Sources []alerts.Source       `json:"sources"`
 	Store   bool                  `json:"store,omitempty"` // what it counts cannot be stored
 	Read    uint64                `json:"read"`
@@ -109,7 +114,7 @@ func newFleet(s store.Sharer, log *slog.Logger) *fleet {
 // begin makes it a member of a fleet.
 func (f *fleet) begin(name string, now time.Time) {
 	f.name, f.sums, f.peers, f.pending, f.since = name, pipeline.NewFleet(), map[string]*peer{}, map[toldKey][]byte{}, store.Since{}
-	f.begun, f.reached, f.claims, f.telling = now, time.Time{}, 0, false
+	f.ended, f.reached, f.lacked, f.claims, f.telling = now, time.Time{}, 0, 0, false
 }
 
 // offer sets what this member tells of itself. may says that it may tell sinks.
@@ -136,31 +141,48 @@ func (f *fleet) step(ctx context.Context, x *setup, gone bool) {
 		f.mu.Unlock()
 		return
 	}
-	told, scopes := x.live.Tell()
+	var own memberState
+	var told []pipeline.Told
+	told, own.Scopes, own.Routes = x.live.Tell()
+	own.Gone = gone
+	f.round(ctx, name, told, own)
+}
+
+// round is one exchange of the fleet with this name. own is what this member tells of its
+// scopes.
+func (f *fleet) round(ctx context.Context, name string, told []pipeline.Told, own memberState) {
 	now := time.Now()
 	f.mu.Lock()
 	if f.name != name {
 		f.begin(name, now)
 	}
+	f.fresh(now)
 	f.collect(told)
 	f.seq++
-	own := f.own
-	own.Seq, own.Scopes, own.Claims, own.Telling, own.Gone = f.seq, scopes, f.claims > 0, f.telling, gone
+	say := f.own
+	say.Scopes, say.Routes, say.Gone = own.Scopes, own.Routes, own.Gone
+	say.Seq, say.Telling, say.Claims, say.Next = f.seq, f.telling, f.claims > 0, f.claims == claimRounds
 	if !f.telling {
-		own.Alerts = nil
+		say.Alerts = nil
 	}
 	f.mu.Unlock()
 
-	shares := []store.Share{{Kind: toldMember, State: own.encode()}}
+	shares := []store.Share{{Kind: toldMember, State: say.encode()}}
 	for k, state := range f.pending {
 		shares = append(shares, store.Share{Kind: uint8(k.kind), Name: k.scope, At: k.at, State: state})
 	}
 	within, cancel := context.WithTimeout(ctx, exchangeWithin)
 	defer cancel()
 	heard, next, err := f.store.Exchange(within, name, f.member, f.seq, shares, f.since)
+	if err == nil && !f.returned(heard) {
+		err, f.since = errNotReturned, store.Since{}
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	took := time.Since(f.ended)
+	f.ended = time.Now()
 	if err != nil {
+		f.lacked += min(took, exchangeEvery+exchangeWithin)
 		if ctx.Err() == nil && !f.failing {
 			f.failing = true
 			f.log.Warn("what the other instances count cannot be had; alerts go by this one's share if that lasts", "error", err)
@@ -172,9 +194,32 @@ func (f *fleet) step(ctx context.Context, x *setup, gone bool) {
 		f.log.Info("what the other instances count can be had again")
 	}
 	clear(f.pending)
-	f.since, f.reached = next, now
-	f.hear(heard, time.Now())
-	f.elect(time.Now())
+	f.fresh(f.ended)
+	f.since, f.reached, f.lacked = next, now, 0
+	f.hear(heard, f.ended)
+	f.elect(f.ended)
+}
+
+// errNotReturned is the error of a store that takes what it is told, and does not return it:
+// what others tell is then missing, too.
+var errNotReturned = errors.New("the store does not return what it was told a moment ago: its clock was set back, or it has several servers, of which one lags behind the others; see docs/clickhouse.md")
+
+// returned says whether this member's newest word is among what was heard.
+func (f *fleet) returned(shares []store.Share) bool {
+	return slices.ContainsFunc(shares, func(s store.Share) bool {
+		var state memberState
+		return s.Member == f.member && s.Kind == toldMember && json.Unmarshal(s.State, &state) == nil && state.Seq == f.seq
+	})
+}
+
+// fresh says whether it is known of a moment ago what the others say. If not, another may
+// tell sinks by now: this one does not any more.
+func (f *fleet) fresh(now time.Time) bool {
+	if now.Sub(f.reached) < staleAfter {
+		return true
+	}
+	f.claims, f.telling = 0, false
+	return false
 }
 
 // collect adds what is to be told. What no window reaches any more is left out, of a
@@ -233,9 +278,14 @@ func (f *fleet) hear(shares []store.Share, now time.Time) {
 		}
 		p.memberState, p.seen = state, now
 		p.heard++
-		f.sums.HearStates(s.Member, state.Scopes)
+		f.sums.HearStates(s.Member, state.Scopes, state.Routes)
 	}
-	maps.DeleteFunc(f.peers, func(_ string, p *peer) bool { return now.Sub(later(p.seen, p.broken)) > store.SharesFor })
+	for name, p := range f.peers {
+		if now.Sub(later(p.seen, p.broken)) > store.SharesFor {
+			delete(f.peers, name)
+			f.sums.Forget(name)
+		}
+	}
 }
 
 func (f *fleet) peer(member string) *peer {
@@ -250,13 +300,14 @@ func (p *peer) well(now time.Time) bool { return !p.Gone && now.Sub(p.seen) < st
 
 // elect finds who tells sinks.
 func (f *fleet) elect(now time.Time) {
-	others, lower := false, false // somebody else does; somebody else is to, before this one
+	others, lower, next := false, false, false // somebody else does; is to, before this one; may do so already
 	for name, p := range f.peers {
 		if name == f.member || !p.well(now) {
 			continue
 		}
 		others = others || p.Telling && (!f.telling || name < f.member)
 		lower = lower || p.Claims && name < f.member
+		next = next || p.Next
 	}
 	switch {
 	case !f.may || others || !f.telling && lower:
@@ -264,6 +315,7 @@ func (f *fleet) elect(now time.Time) {
 	case f.telling:
 	case f.claims < claimRounds:
 		f.claims++
+	case next: // whether that one has heard of this it says in its next round
 	default:
 		f.claims, f.telling = 0, true
 		f.log.Info("this instance tells of the fleet's alerts")
@@ -303,9 +355,8 @@ func (f *fleet) view(expected []string, all *budget.Model, routes map[string]*bu
 	if f.name == "" { // it begins
 		return v
 	}
-	if heard := now.Sub(f.reached); heard >= staleAfter {
-		f.claims, f.telling = 0, false
-		if now.Sub(later(f.reached, f.begun)) >= aloneAfter {
+	if !f.fresh(now) {
+		if f.lacked >= aloneAfter {
 			v.mode = apart
 		}
 		return v

@@ -590,3 +590,49 @@ func TestFleetOfTwoVersions(t *testing.T) {
 		}
 	}
 }
+
+// forgetful is a store that does not return everything that it was told lately.
+type forgetful struct {
+	*store.Memory
+	forgets bool
+	asked   store.Since
+}
+
+func (s *forgetful) Exchange(ctx context.Context, fleet, member string, seq uint64, told []store.Share, since store.Since) ([]store.Share, store.Since, error) {
+	s.asked = since
+	out, next, err := s.Memory.Exchange(ctx, fleet, member, seq, told, since)
+	if s.forgets {
+		out = nil
+	}
+	return out, next, err
+}
+
+// A store that does not return what a member has just told does not return what others
+// have told either: that is no silence of theirs. It tells nobody then, and asks for all
+// there is.
+func TestFleetOfAForgetfulStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &forgetful{Memory: store.NewMemory()}
+		f := newFleet(s, slog.New(slog.DiscardHandler))
+		f.offer(memberState{}, true)
+		model := budget.DefaultModel(budget.DefaultRatio())
+		pass := func(seconds int) *fleetView {
+			for range seconds {
+				f.round(t.Context(), "fleet", []pipeline.Told{{Kind: pipeline.ToldSecond, Scope: partOf(0), At: time.Now().Unix()}}, memberState{})
+				time.Sleep(time.Second)
+			}
+			return f.view(nil, &model, nil)
+		}
+		if v := pass(5); v.mode != telling || s.asked == (store.Since{}) {
+			t.Errorf("alone it is %v, and asks since %v", v.mode, s.asked)
+		}
+		s.forgets = true
+		if v := pass(6); v.mode != waiting || s.asked != (store.Since{}) || len(f.pending) != 6 {
+			t.Errorf("it is %v, asks since %v, and %d are to be told again", v.mode, s.asked, len(f.pending))
+		}
+		s.forgets = false
+		if v := pass(5); v.mode != telling || len(f.pending) > 0 {
+			t.Errorf("it is %v, and %d are to be told again", v.mode, len(f.pending))
+		}
+	})
+}
