@@ -25,7 +25,7 @@ func gauge(name, help string, labels ...string) *family {
 // by the lateness; gauges are live.
 type families struct {
 	arrivals, unattributable, originals, repeats *family
-	responses, good, deadAnswers                 *family
+	responses, good, deadAnswers, unjudged       *family
 	deadSeconds, busySeconds, repeatSeconds      *family
 	retryAsked, retryEarly, stale, violations    *family
 	perQuestion                                  *family
@@ -51,6 +51,7 @@ func newFamilies() *families {
 		responses:      counter("auditor_responses_total", "Arrivals by what became of them: answered, dead, refused or abandoned.", "dependency", "route", "outcome"),
 		good:           counter("auditor_good_responses_total", "Successes whose caller had neither left nor given up: goodput.", "dependency", "route"),
 		deadAnswers:    counter("auditor_dead_answers_total", "Answers that nobody was there to read, by how that is known; expired has no sample if the log gives no times to judge deadlines by.", "dependency", "route", "kind"),
+		unjudged:       counter("auditor_unjudged_responses_total", "Arrivals that had a deadline, of which the log gives no time to judge it by: they may have expired.", "dependency", "route"),
 		deadSeconds:    counter("auditor_dead_seconds_total", "Time in system of arrivals whose caller had left or given up; no sample if the log gives the time of none of them.", "dependency", "route"),
 		busySeconds:    counter("auditor_busy_seconds_total", "Time in system of all arrivals; no sample if the log gives the time of none.", "dependency", "route"),
 		repeatSeconds:  counter("auditor_repeat_seconds_total", "Time in system of repeats; no sample if the log gives the time of none.", "dependency", "route"),
@@ -97,7 +98,7 @@ func newFamilies() *families {
 
 func (f *families) all() []*family {
 	return []*family{
-		f.arrivals, f.unattributable, f.originals, f.repeats, f.responses, f.good, f.deadAnswers, f.deadSeconds, f.busySeconds,
+		f.arrivals, f.unattributable, f.originals, f.repeats, f.responses, f.good, f.deadAnswers, f.unjudged, f.deadSeconds, f.busySeconds,
 		f.repeatSeconds, f.retryAsked, f.retryEarly, f.stale, f.violations, f.perQuestion, f.loadFactor, f.amplification,
 		f.declaredWorst, f.coverage, f.readShare, f.visibility, f.consumed, f.exhaustsIn, f.live, f.leftOut, f.sampling, f.split, f.records,
 		f.quarantined, f.duplicates, f.late, f.gaps, f.lag, f.watermark, f.storeWrite, f.storeErrors, f.build, f.sourceUp, f.sourceRestarts, f.intake, f.intakeWaits, f.intakeConnections, f.reloadGood, f.reloadAt,

@@ -35,6 +35,7 @@ var contract = map[string]string{
 	"auditor_responses_total":                  "counter dependency,outcome,route",
 	"auditor_good_responses_total":             "counter dependency,route",
 	"auditor_dead_answers_total":               "counter dependency,kind,route",
+	"auditor_unjudged_responses_total":         "counter dependency,route",
 	"auditor_dead_seconds_total":               "counter dependency,route",
 	"auditor_busy_seconds_total":               "counter dependency,route",
 	"auditor_repeat_seconds_total":             "counter dependency,route",
@@ -585,6 +586,9 @@ func TestUnjudgedDeadlines(t *testing.T) {
 			if want := tt.sample[name]; there != (want != nil) || there && got != want {
 				t.Errorf("%s: %s is %v (%v), want %v", tt.name, series, got, there, want)
 			}
+		}
+		if got := metrics[`auditor_unjudged_responses_total{dependency="d",route="/a"}`]; got != float64(tt.closed.Total.Unjudged) {
+			t.Errorf("%s: %v are unjudged", tt.name, got)
 		}
 		if got := metrics[`auditor_arrivals_total{class="verified",dependency="d",route="/a"}`]; got != float64(tt.closed.Total.Verified) {
 			t.Errorf("%s: %v arrivals", tt.name, got)

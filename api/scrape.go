@@ -136,6 +136,7 @@ func (x *scrape) route(dep, route string, s *Sums) {
 
 	// Beside them: a success may also be a refusal, as a proxy's own redirect is.
 	x.count(x.good, s.Good, dep, route)
+	x.count(x.unjudged, s.Unjudged, dep, route)
 
 	x.count(x.deadAnswers, s.UndeliveredAnswer, dep, route, "undelivered_answer")
 	x.count(x.deadAnswers, s.DuringResponse, dep, route, "during_response")
