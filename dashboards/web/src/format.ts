@@ -6,8 +6,10 @@ export const none = "–";
 
 const decimals = [0, 1, 2].map((n) => new Intl.NumberFormat("en", { maximumFractionDigits: n })); // dear to make
 
+/** digits never rounds something to nothing. */
 function digits(v: number): string {
   const a = Math.abs(v);
+  if (a > 0 && a < 0.005) return v < 0 ? "> −0.01" : "< 0.01";
   return decimals[a >= 100 ? 0 : a >= 10 ? 1 : 2]!.format(v);
 }
 
@@ -18,7 +20,7 @@ const or = (v: Ratio, f: (v: number) => string): string => (typeof v === "number
 export const count = (v: Ratio): string => or(v, digits);
 export const times = (v: Ratio): string => or(v, (v) => v.toFixed(v >= 100 ? 0 : 2) + "×");
 export const rate = (v: Ratio): string => or(v, (v) => digits(v) + "/s");
-export const seconds = (v: Ratio): string => or(v, (v) => digits(v) + " s");
+export const seconds = (v: Ratio): string => or(v, (v) => (v !== 0 && Math.abs(v) < 1 ? digits(v * 1000) + " ms" : digits(v) + " s"));
 export const bytes = (v: Ratio): string => or(v, (v) => digits(v) + " B");
 
 /** atLeast marks what is a lower bound if something is not known. */

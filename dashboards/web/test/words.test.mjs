@@ -233,6 +233,8 @@ describe("figures in text", () => {
     assert.equal(format.clock(null), "–");
     assert.equal(format.share(0), "0 %");
     assert.equal(format.share(0.0004), "< 0.1 %");
+    assert.deepEqual([0, 0.001, 0.25, 1.5, -0.02].map(format.seconds), ["0 s", "1 ms", "250 ms", "1.5 s", "-20 ms"]);
+    assert.deepEqual([0, 0.001, -0.001, 0.02].map(format.rate), ["0/s", "< 0.01/s", "> −0.01/s", "0.02/s"]);
     assert.equal(format.share(0.9996), "> 99.9 %");
     assert.equal(format.share(1), "100 %");
   });
