@@ -36,17 +36,23 @@ func refused(err error) bool {
 	return errors.As(err, &e) && (e.Code == unsatisfiedQuorum || e.Code == replicaNotInQuorum)
 }
 
-// unlessRefused does something until it is not refused, or was for too long.
+// unlessRefused does something until it is not refused, or was for too long. Whoever's
+// time is over in the midst of it hears why that did not suffice.
 func unlessRefused(ctx context.Context, do func() error) error {
 	end := time.Now().Add(quorumWait)
+	var before error
 	for try := 0; ; try++ {
 		err := do()
-		if !refused(err) || time.Now().After(end) {
+		switch {
+		case err != nil && !refused(err) && ctx.Err() != nil:
+			return errors.Join(before, err)
+		case !refused(err) || time.Now().After(end):
 			return err
 		}
 		if give := giveWay(ctx, try); give != nil {
 			return errors.Join(err, give)
 		}
+		before = err
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	ch "github.com/ClickHouse/clickhouse-go/v2"
+
 	"github.com/targetside/auditor/migrations"
 	"github.com/targetside/auditor/store"
 	"github.com/targetside/auditor/store/clickhousetest"
@@ -224,10 +226,33 @@ func TestClickHouseAsksAgainInACluster(t *testing.T) {
 	server.Judge(func(text string) (clickhousetest.Fault, bool) {
 		return clickhousetest.Fault{Code: 286, Message: "another insert waits"}, strings.HasPrefix(text, "INSERT")
 	})
-	within, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	within, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	if err := s.Check(within); !errors.Is(err, store.ErrUnreachable) || !strings.Contains(err.Error(), "another insert waits") {
 		t.Errorf("while it goes on there is %v", err)
+	}
+}
+
+// Who gives up in the midst of being refused hears of that, be it between two tries or
+// within one.
+func TestRefusalsAreNotForgotten(t *testing.T) {
+	refusal := &ch.Exception{Code: 286, Message: "another insert waits"}
+	for _, within := range []bool{false, true} {
+		ctx, stop := context.WithCancel(t.Context())
+		tries := 0
+		err := store.UnlessRefused(ctx, func() error {
+			if tries++; tries < 3 {
+				return refusal
+			}
+			if stop(); within {
+				return ctx.Err()
+			}
+			return refusal
+		})
+		var e *ch.Exception
+		if !errors.As(err, &e) || !errors.Is(err, context.Canceled) || tries != 3 {
+			t.Errorf("%v after %d tries", err, tries)
+		}
 	}
 }
 

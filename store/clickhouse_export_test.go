@@ -120,3 +120,6 @@ func (e *Encoding) ByRow() int {
 
 // TrustClocks lets rows expire by the times that a test gives, whatever the server's is.
 func TrustClocks(s Store) { s.(*clickhouse).clock = nil }
+
+// UnlessRefused does something until a cluster does not refuse it.
+var UnlessRefused = unlessRefused
