@@ -9,12 +9,14 @@ import (
 
 // alertsAnswer is the alerts that are pending, fire or were resolved lately. Evaluated
 // is false where nobody evaluates them: an empty list says nothing then. Share says that
-// they are of a part of the questions.
+// they are of a part of the questions. Past are all that were resolved since PastFrom.
 type alertsAnswer struct {
 	Meta
 	Evaluated bool          `json:"evaluated"`
 	Share     bool          `json:"share"`
 	Alerts    []alertAnswer `json:"alerts"`
+	Past      []alertAnswer `json:"past"`
+	PastFrom  instant       `json:"past_from"`
 	Sinks     []sinkAnswer  `json:"sinks"`
 }
 
@@ -46,17 +48,9 @@ type sinkAnswer struct {
 // none.
 func (s *Server) alerts(_ *http.Request, snap *Snapshot, p *params) (any, error) {
 	name := p.values["dependency"]
-	a := alertsAnswer{Meta: liveMeta(snap, pickAny(snap, p)), Evaluated: snap.Evaluated, Share: snap.Share, Alerts: []alertAnswer{}, Sinks: []sinkAnswer{}}
-	for i := range snap.Alerts {
-		x := &snap.Alerts[i]
-		if of := x.Labels["dependency"]; name != "" && of != "" && of != alerts.SafeLabel(name) {
-			continue
-		}
-		a.Alerts = append(a.Alerts, alertAnswer{
-			Alert: x.Name, Labels: x.Labels, State: x.State, Inhibited: x.Inhibited, Told: x.Told, Value: number(x.Value),
-			Summary: x.Summary, Description: x.Description, RunbookURL: x.Runbook(),
-			Since: instant(x.Since), FiredAt: instant(x.Fired), ResolvedAt: instant(x.Ended),
-		})
+	a := alertsAnswer{
+		Meta: liveMeta(snap, pickAny(snap, p)), Evaluated: snap.Evaluated, Share: snap.Share,
+		Alerts: answerAlerts(snap.Alerts, name), Past: answerAlerts(snap.Past, name), PastFrom: instant(snap.PastFrom), Sinks: []sinkAnswer{},
 	}
 	for _, n := range snap.Notified {
 		x := sinkAnswer{Sink: n.Sink, Taken: n.Taken, Failed: n.Failed, Dropped: n.Dropped}
@@ -66,6 +60,23 @@ func (s *Server) alerts(_ *http.Request, snap *Snapshot, p *params) (any, error)
 		a.Sinks = append(a.Sinks, x)
 	}
 	return a, p.err()
+}
+
+// answerAlerts are those of a dependency, and those that are of none.
+func answerAlerts(all []alerts.Alert, dependency string) []alertAnswer {
+	out := []alertAnswer{}
+	for i := range all {
+		x := &all[i]
+		if of := x.Labels["dependency"]; dependency != "" && of != "" && of != alerts.SafeLabel(dependency) {
+			continue
+		}
+		out = append(out, alertAnswer{
+			Alert: x.Name, Labels: x.Labels, State: x.State, Inhibited: x.Inhibited, Told: x.Told, Value: number(x.Value),
+			Summary: x.Summary, Description: x.Description, RunbookURL: x.Runbook(),
+			Since: instant(x.Since), FiredAt: instant(x.Fired), ResolvedAt: instant(x.Ended),
+		})
+	}
+	return out
 }
 
 // alertStates exports how many there are of each, and what became of notifications.

@@ -135,6 +135,8 @@ func TestFiguresByHand(t *testing.T) {
 		{"/api/v1/alerts", []any{"alerts", 2, "value"}, "unbounded"},
 		// Those of another dependency are left out, and those of none are not.
 		{"/api/v1/alerts?dependency=inventory", []any{"alerts", 2, "alert"}, "AuditorBlind"},
+		{"/api/v1/alerts", []any{"past", 0, "labels", "dependency"}, "orders"},
+		{"/api/v1/alerts?dependency=inventory", []any{"past", 0, "labels", "dependency"}, "inventory"},
 		{"/api/v1/sources", []any{"sources", 0, "lag_records"}, 5.0},
 		{"/api/v1/sources", []any{"sources", 0, "watermark"}, "2026-11-29T11:59:58Z"},
 		{"/api/v1/series?from=-10m", []any{"series", 0, "points", 0, "values", "load_factor"}, 3.0},

@@ -173,6 +173,14 @@ func stormSnapshot() *Snapshot {
 				Value: math.Inf(1), Since: noon.Add(-time.Hour), Fired: noon.Add(-time.Hour), Ended: noon.Add(-time.Minute)},
 			{Name: alerts.AuditorBlind, Labels: map[string]string{"source": "access-logs", "reason": "lag", "severity": "warning"}, State: alerts.Pending, Value: 40, Since: noon.Add(-time.Second)},
 		},
+		Past: []alerts.Alert{{
+			Name: alerts.DeadAnswers, Labels: map[string]string{"dependency": "orders", "severity": "critical"}, State: alerts.Resolved, Told: true,
+			Value: 0.4, Since: noon.Add(-2 * time.Hour), Fired: noon.Add(-2 * time.Hour), Ended: noon.Add(-time.Hour),
+		}, {
+			Name: alerts.DeadAnswers, Labels: map[string]string{"dependency": "inventory", "severity": "critical"}, State: alerts.Resolved, Told: true,
+			Value: 0.4, Since: noon.Add(-3 * time.Hour), Fired: noon.Add(-3 * time.Hour), Ended: noon.Add(-2 * time.Hour),
+		}},
+		PastFrom:    noon.Add(-24 * time.Hour),
 		Notified:    []alerts.Sent{{Sink: "alertmanagers[0]", Taken: 12}, {Sink: "webhooks[0]", Taken: 1, Failed: 3, Dropped: 1, Error: "it answers 404 Not Found"}},
 		StoreWrites: Distribution{[]Bucket{{0.005, 10}, {0.1, 2}}, 13, 20.5},
 		StoreErrors: map[string]uint64{"full": 7, "other": 0},

@@ -96,6 +96,8 @@ type Snapshot struct {
 	// instance's part of the questions alone.
 	Evaluated, Share bool
 	Alerts           []alerts.Alert // what is worse first
+	Past             []alerts.Alert // those that are resolved, the latest first: all since PastFrom
+	PastFrom         time.Time
 	Notified         []alerts.Sent
 	// StoreErrors counts what the store answered with an error, by kind; all kinds that
 	// there are, from the start on.

@@ -25,6 +25,7 @@ type alerting struct {
 	notifier  *alerts.Notifier
 	evaluator *alerts.Evaluator // of whoever takes pictures
 	lost      lostRecords
+	past      *alerts.Past
 	fleet     *fleet
 	alone     *alerts.Evaluator // of its own share, while the others of its fleet cannot be had
 	// What was kept was asked for, and is known: from here on it may be kept anew.
@@ -44,7 +45,7 @@ type keptState struct {
 
 func newAlerting(d *daemon) *alerting {
 	return &alerting{
-		d: d, notifier: alerts.NewNotifier(d.log), evaluator: alerts.NewEvaluator(), fleet: newFleet(d.sharer, d.log),
+		d: d, notifier: alerts.NewNotifier(d.log), evaluator: alerts.NewEvaluator(), past: alerts.NewPast(time.Now()), fleet: newFleet(d.sharer, d.log),
 		wanted: make(chan string, 1), loaded: make(chan []byte, 1), unsaved: make(chan keptState, 1),
 	}
 }
@@ -59,6 +60,8 @@ func (a *alerting) judge(x *setup, p *pipeline.Picture, s *api.Snapshot) {
 		s.Alerts = a.tell(in, name)
 		s.Share, s.Evaluated = in.Share, !in.Standby && !in.Unknown
 	}
+	a.past.Take(s.Alerts, in.Now)
+	s.Past, s.PastFrom = a.past.Alerts(), a.past.From()
 	s.Notified = a.notifier.Sent()
 }
 

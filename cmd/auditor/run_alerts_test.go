@@ -212,6 +212,10 @@ alerts:
 	}
 	pass(70 * time.Second)
 	until(t, "it is resolved", func() bool { quiet(); return state(r, alerts.RetryBudgetLow) == "resolved" })
+	past, _ := dig(r.get("/api/v1/alerts"), "past").([]any)
+	if !slices.ContainsFunc(past, func(a any) bool { return dig(a, "alert") == alerts.RetryBudgetLow && dig(a, "state") == "resolved" }) {
+		t.Errorf("what is remembered is %v", past)
+	}
 	until(t, "the hook is told", func() bool { return len(hook.of(alerts.RetryBudgetLow)) == 2 })
 	ends := func(m map[string]any) bool { // by the clock of Alertmanagers
 		at, err := time.Parse(time.RFC3339Nano, m["endsAt"].(string))

@@ -1,10 +1,10 @@
-// Alerts over time. The daemon names those that are pending, fire, or were resolved in
-// the last minutes; what the page has seen of them it keeps for an hour, so that charts
+// Alerts over time. The daemon names those that are pending or fire, and those that were
+// resolved in the last day; what the page has seen of them it keeps as long, so that charts
 // can mark when they fired.
 
 import type { Alert, Alerts } from "./api";
 
-const hour = 3600;
+const day = 24 * 3600;
 const seconds = (t: string | null | undefined): number | null => (t ? Date.parse(t) / 1000 : null);
 
 /** Happening is one alert from its beginning to its end, in seconds since 1970. */
@@ -25,7 +25,7 @@ export class AlertLog {
   private newest = 0;
   private oldest: number | null = null;
 
-  /** since is from when on alerts are known: the daemon tells of resolved ones for five minutes. */
+  /** since is from when on alerts are known. */
   get since(): number | null {
     return this.oldest;
   }
@@ -34,9 +34,10 @@ export class AlertLog {
     const now = seconds(a.at);
     if (now === null || !a.evaluated) return;
     this.newest = now;
-    this.oldest ??= now - 300;
+    const from = seconds(a.past_from) ?? now;
+    this.oldest = Math.max(Math.min(this.oldest ?? from, from), now - day);
     const there = new Set<string>();
-    for (const x of a.alerts) {
+    for (const x of [...a.past, ...a.alerts]) {
       const since = seconds(x.since);
       if (since === null) continue;
       const key = JSON.stringify([x.alert, Object.entries(x.labels).sort(), since]);
@@ -47,7 +48,7 @@ export class AlertLog {
       // One that is told of no more is over: a pending one that never fired, or one that
       // was resolved while nobody asked.
       if (x.ended === null && !there.has(key)) x.ended = now;
-      if (ended(x, now) < now - hour) this.seen.delete(key);
+      if (ended(x, now) < now - day) this.seen.delete(key);
     }
   }
 

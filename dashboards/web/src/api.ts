@@ -175,6 +175,8 @@ export interface Alerts extends Meta {
   evaluated: boolean;
   share: boolean;
   alerts: Alert[];
+  past: Alert[]; // resolved since past_from
+  past_from: string | null;
   sinks: { sink: string; taken: number; failed: number; dropped: number; error: string | null }[];
 }
 

@@ -192,7 +192,7 @@ export function alerts(p: Panel, a: Alerts, log: AlertLog): void {
     return;
   }
   const share = a.share ? " Others see the rest of the questions: this is what fires here." : "";
-  p.show(`Marked in the charts since ${clock(log.since === null ? null : log.since * 1000)}, as far as this page knows; ${covered(a.coverage)}.${share}`,
+  p.show(`Marked in the charts since ${clock(log.since === null ? null : log.since * 1000)}; ${covered(a.coverage)}.${share}`,
     a.alerts.length > 0 ? h("ul", { class: "alerts" }, ...sorted(a.alerts).map(alert)) : nothing("No alert is pending or fires."),
     a.sinks.length > 0 ? table(["told", "taken", "failed", "dropped", "error"], a.sinks.map((s) => [s.sink, count(s.taken), count(s.failed), count(s.dropped), s.error ?? none]), ["error"])
       : nothing("Nobody is told: there are no alerts.alertmanagers or webhooks."));

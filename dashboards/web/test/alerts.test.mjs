@@ -31,7 +31,7 @@ const alert = (name, more) => ({
   runbook_url: `https://runbooks.example/${name}.md`, since: at(180), fired_at: at(200), resolved_at: null, ...more,
 });
 const answer = {
-  at: at(600), state: "ready", coverage: 0.9, complete_until: at(540), provisional: true, warming: false, sampling: null, scope_split: false, evaluated: true, share: false,
+  at: at(600), state: "ready", coverage: 0.9, complete_until: at(540), provisional: true, warming: false, sampling: null, scope_split: false, evaluated: true, share: false, past: [], past_from: at(0),
   alerts: [
     alert("CoverageTooLow", { state: "resolved", since: at(10), fired_at: at(20), resolved_at: at(100), labels: { dependency: "seats", severity: "warning" } }),
     alert("AuditorBlind", { state: "pending", since: at(590), fired_at: null, told: false, summary: hostile, runbook_url: "javascript:globalThis.harmed=1", labels: { source: hostile, severity: "warning" } }),

@@ -52,7 +52,7 @@ const api = {
     measured: [{ dependency: "d3", window: "5m", coverage: 0.88, load_factor: 3, arrivals_per_second: 90, above_chosen: true, above_worst_case: false, above_affordable: true, above_capacity: false }],
   }),
   alerts: () => ({
-    ...meta, evaluated: true, share: false, sinks: [{ sink: "alertmanagers[0]", taken: 12, failed: 0, dropped: 0, error: null }],
+    ...meta, evaluated: true, share: false, past: [], past_from: at(0), sinks: [{ sink: "alertmanagers[0]", taken: 12, failed: 0, dropped: 0, error: null }],
     alerts: ["RetryBudgetExhausted", "DeadAnswers", "CoverageTooLow", "AmplificationAboveDeclared"].map((alert, i) => ({
       alert, labels: { dependency: "d3", severity: i < 2 ? "critical" : "warning" }, state: "firing", inhibited: false, told: true, value: 10, summary: "d3: something is too much", description: "", runbook_url: "https://example.invalid/" + alert, since: at(3000 + 60 * i), fired_at: at(3010 + 60 * i), resolved_at: null,
     })),

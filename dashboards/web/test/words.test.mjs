@@ -164,7 +164,7 @@ describe("the forecast", () => {
 
 describe("alerts over time", () => {
   const alert = (alert, since, fired, resolved, more = {}) => ({ alert, labels: { dependency: "seats", severity: "critical" }, state: "firing", since: at(since), fired_at: fired === null ? null : at(fired), resolved_at: resolved === null ? null : at(resolved), ...more });
-  const take = (log, now, ...alerts) => log.take({ at: at(now), evaluated: true, alerts });
+  const take = (log, now, ...alerts) => log.take({ at: at(now), evaluated: true, alerts, past: [], past_from: at(0) });
   const named = (log, from, to) => log.within(seconds(from), seconds(to)).map((x) => [x.name, x.since - seconds(0), x.fired && x.fired - seconds(0), x.ended && x.ended - seconds(0)]);
 
   it("are kept after the daemon tells of them no more", () => {
@@ -180,16 +180,30 @@ describe("alerts over time", () => {
     assert.deepEqual(named(log, 0, 2000), [["A", 50, 105, 140], ["A", 1005, 1008, null]]);
     assert.deepEqual(named(log, 200, 900), []);
     assert.deepEqual([104, 105, 139, 140, 1009].map((s) => firing(log.within(seconds(0), seconds(2000)), seconds(s))), ["", " · A fires", " · A fires", "", " · A fires"]);
-    take(log, 140 + 3601, alert("A", 1005, 1008, null));
-    assert.deepEqual(named(log, 0, 5000), [["A", 1005, 1008, null]], "an hour is kept");
+    take(log, 139 + 86400, alert("A", 1005, 1008, null));
+    assert.deepEqual(named(log, 0, 5000).length, 2, "a day is kept");
+    take(log, 141 + 86400, alert("A", 1005, 1008, null));
+    assert.deepEqual(named(log, 0, 5000), [["A", 1005, 1008, null]], "and no more");
+  });
+
+  it("are known from before the page was opened", () => {
+    const log = new AlertLog();
+    const past = [alert("B", 70, 71, 80, { state: "resolved" }), alert("A", 50, 55, 60, { state: "resolved" })];
+    log.take({ at: at(100), evaluated: true, alerts: [alert("B", 70, 71, 80, { state: "resolved" })], past, past_from: at(40) });
+    assert.deepEqual(named(log, 0, 200), [["A", 50, 55, 60], ["B", 70, 71, 80]]);
+    assert.equal(log.since, seconds(40));
+    log.take({ at: at(200), evaluated: true, alerts: [], past, past_from: at(150) });
+    assert.equal(log.since, seconds(40), "the page knows more than a daemon that has begun anew");
+    log.take({ at: at(86400 + 100), evaluated: true, alerts: [], past: [], past_from: at(150) });
+    assert.equal(log.since, seconds(100), "a day, and no more");
   });
 
   it("are not known where nobody evaluates any", () => {
     const log = new AlertLog();
-    log.take({ at: at(100), evaluated: false, alerts: [] });
+    log.take({ at: at(100), evaluated: false, alerts: [], past: [], past_from: null });
     assert.equal(log.since, null);
     take(log, 400);
-    assert.equal(log.since, seconds(100), "what was resolved in the last five minutes would be there");
+    assert.equal(log.since, seconds(0));
   });
 });
 
