@@ -185,23 +185,31 @@ export function policy(p: Panel, a: Policy, dependency: string): void {
   ), ...d.findings.map((f) => h("p", { class: "finding" }, "Finding: " + f.text)));
 }
 
-/** alerts lists what is pending, fires or was resolved lately, and who was told. */
+const mostBefore = 20; // alerts that were resolved before those that are listed
+
+/** alerts lists what is pending, fires or was resolved lately or before, and who was told. */
 export function alerts(p: Panel, a: Alerts, log: AlertLog): void {
   if (!a.evaluated) {
     p.show("", nothing("Nobody evaluates alerts in this instance: an empty list would say nothing."));
     return;
   }
+  const before = a.past.filter((x) => !a.alerts.some((y) => y.alert === x.alert && y.since === x.since && labels(y) === labels(x)));
   const share = a.share ? " Others see the rest of the questions: this is what fires here." : "";
   p.show(`Marked in the charts since ${clock(log.since === null ? null : log.since * 1000)}; ${covered(a.coverage)}.${share}`,
     a.alerts.length > 0 ? h("ul", { class: "alerts" }, ...sorted(a.alerts).map(alert)) : nothing("No alert is pending or fires."),
+    before.length > 0 ? table(["resolved before", "of", "fired", "resolved"], before.slice(0, mostBefore).map((x) => [x.alert, labels(x), clock(x.fired_at), clock(x.resolved_at)]), ["of"]) : "",
+    before.length > mostBefore ? h("p", {}, left(before.length - mostBefore)) : "",
     a.sinks.length > 0 ? table(["told", "taken", "failed", "dropped", "error"], a.sinks.map((s) => [s.sink, count(s.taken), count(s.failed), count(s.dropped), s.error ?? none]), ["error"])
       : nothing("Nobody is told: there are no alerts.alertmanagers or webhooks."));
 }
 
+/** labels are those that name it beside its severity. */
+const labels = (x: Alert): string => Object.entries(x.labels).filter(([k]) => k !== "severity").map(([k, v]) => `${k} ${v}`).sort().join(", ");
+
 /** alert is one of them. Its page is on another host: nothing is loaded of it before a click. */
 function alert(x: Alert): HTMLElement {
   const level = x.state !== "firing" ? "unknown" : x.labels.severity === "critical" ? "bad" : "warn";
-  const of = Object.entries(x.labels).filter(([k]) => k !== "severity").map(([k, v]) => `${k} ${v}`).join(", ");
+  const of = labels(x);
   const times = [`since ${clock(x.since)}`, x.fired_at ? `fired ${clock(x.fired_at)}` : "", x.resolved_at ? `resolved ${clock(x.resolved_at)}` : ""].filter((t) => t !== "").join(", ");
   const said = x.inhibited ? "nobody is told: a worse one says enough" : x.told ? "told" : "not told yet";
   const name = URL.canParse(x.runbook_url) && new URL(x.runbook_url).protocol === "https:"

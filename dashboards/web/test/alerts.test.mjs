@@ -31,7 +31,11 @@ const alert = (name, more) => ({
   runbook_url: `https://runbooks.example/${name}.md`, since: at(180), fired_at: at(200), resolved_at: null, ...more,
 });
 const answer = {
-  at: at(600), state: "ready", coverage: 0.9, complete_until: at(540), provisional: true, warming: false, sampling: null, scope_split: false, evaluated: true, share: false, past: [], past_from: at(0),
+  at: at(600), state: "ready", coverage: 0.9, complete_until: at(540), provisional: true, warming: false, sampling: null, scope_split: false, evaluated: true, share: false, past_from: at(-200),
+  past: [
+    alert("CoverageTooLow", { state: "resolved", since: at(10), fired_at: at(20), resolved_at: at(100), labels: { dependency: "seats", severity: "warning" } }),
+    alert("DeadAnswers", { state: "resolved", since: at(-400), fired_at: at(-390), resolved_at: at(-100), labels: { dependency: hostile, severity: "critical" } }),
+  ],
   alerts: [
     alert("CoverageTooLow", { state: "resolved", since: at(10), fired_at: at(20), resolved_at: at(100), labels: { dependency: "seats", severity: "warning" } }),
     alert("AuditorBlind", { state: "pending", since: at(590), fired_at: null, told: false, summary: hostile, runbook_url: "javascript:globalThis.harmed=1", labels: { source: hostile, severity: "warning" } }),
@@ -64,8 +68,10 @@ describe("alerts and the forecast", { timeout: 240_000 }, () => {
     assert.match(items[2], /; not told yet\.$/);
     assert.match(items[3], new RegExp(`resolved ${clock(100)}; told\\.$`));
     assert.equal(await page.locator("#alerts a", { hasText: "RetryBudgetExhausted" }).getAttribute("href"), "https://runbooks.example/RetryBudgetExhausted.md");
-    assert.match(await page.locator("#alerts table").innerText(), /webhooks\[0\]\s+1\s+3\s+1\s+it answers 404 Not Found/);
-    assert.match(await page.locator("#alerts .note").textContent(), new RegExp(`since ${clock(300)}, .*coverage 90\\.0 %`));
+    assert.match(await page.locator("#alerts table").last().innerText(), /webhooks\[0\]\s+1\s+3\s+1\s+it answers 404 Not Found/);
+    const before = await page.locator("#alerts table").first().locator("tbody tr").allInnerTexts();
+    assert.deepEqual(before, [`DeadAnswers\tdependency ${hostile}\t${clock(-390)}\t${clock(-100)}`], "what is listed above is not there again");
+    assert.match(await page.locator("#alerts .note").textContent(), new RegExp(`since ${clock(-200)}; coverage 90\\.0 %`));
     assert.equal(await page.locator("#alerts img, #alerts a[href^=javascript]").count(), 0);
     assert.ok((await page.locator("#alerts li").nth(2).innerText()).includes(hostile));
     assert.equal(await page.evaluate(() => globalThis.harmed), undefined);
