@@ -69,8 +69,9 @@ var dependency = board{
 			visibilityOf("dependency", 8),
 			graph("Arrivals by outcome", "reqps", "Answered as far as can be seen; dead: answered, and nobody was there; refused; abandoned: the caller left before any answer. Together they are all arrivals.", 8,
 				ask{`sum by (outcome) (rate(auditor_responses_total{@}[$__rate_interval]))`, "{{outcome}}"}).with(func(p *panel) { p.stacked = true }),
-			graph("Dead answers, by how it is known", "reqps", "Departures that were logged, and expired: past the caller's deadline, inferred. Refused arrivals are among them, unlike in the dead share.", 8,
-				ask{`sum by (kind) (rate(auditor_dead_answers_total{@}[$__rate_interval]))`, "{{kind}}"}).
+			graph("Dead answers, by how it is known", "reqps", "Departures that were logged, and expired: past the caller's deadline, inferred. Refused arrivals are among them, unlike in the dead share. Not judged are those beside them that had a deadline and no time to judge it by: they may have expired.", 8,
+				ask{`sum by (kind) (rate(auditor_dead_answers_total{@}[$__rate_interval]))`, "{{kind}}"},
+				ask{`sum(rate(auditor_unjudged_responses_total{@}[$__rate_interval]))`, "not judged"}).
 				with(func(p *panel) { p.stacked = true }).with(runbooks("DeadAnswers")),
 			graph("Time in system", "suffix:s/s", "Seconds of work (queue included) for each second: of all arrivals, of repeats, and of those whose caller had left or given up. The last two overlap. It is at least so much where the log does not give each time, and for nobody also where it does not show each departure.", 8,
 				ask{`sum(rate(auditor_busy_seconds_total{@}[$__rate_interval]))`, "all"},

@@ -279,7 +279,7 @@ func checkWords(t *testing.T, where string, mappings any) {
 }
 
 // closedCounter is a counter that trails, being of closed seconds.
-var closedCounter = regexp.MustCompile(`auditor_(arrivals|unattributable_arrivals|originals|repeats|responses|good_responses|dead_answers|dead_seconds|busy_seconds|repeat_seconds|retry_after_\w+|stale_arrivals|attempt_budget_violations)_total|auditor_arrivals_per_question`)
+var closedCounter = regexp.MustCompile(`auditor_(arrivals|unattributable_arrivals|originals|repeats|responses|good_responses|unjudged_responses|dead_answers|dead_seconds|busy_seconds|repeat_seconds|retry_after_\w+|stale_arrivals|attempt_budget_violations)_total|auditor_arrivals_per_question`)
 
 // What says how far the others of its section can be believed. Of the pipeline all
 // does.
