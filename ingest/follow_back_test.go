@@ -57,11 +57,7 @@ func TestFollowGoesOnWithAFileThatComesBack(t *testing.T) {
 				path := filepath.Join(logs, "access.log")
 				name := "file " + path
 				r, m := newRecorder(t), newMemory()
-				r.keep = c.keep
-				put(t, path, known+"two\n")
-				f := startFollow(t, r, m, path)
-				wantText(t, r, name, known+"two\n")
-				time.Sleep(5 * time.Second)
+				f := followedTwo(t, r, m, path, c.keep)
 				f.stop()
 				must(t, os.Rename(logs, away))
 				r.keep = 0
@@ -208,6 +204,18 @@ func TestFollowReadsAllRotationsThatItDidNotSee(t *testing.T) {
 	}
 }
 
+// followedTwo follows a file whose two lines have been read, and released but for the last
+// keep bytes.
+func followedTwo(t *testing.T, r *recorder, m *memory, path string, keep int64) followRun {
+	t.Helper()
+	r.keep = keep
+	put(t, path, known+"two\n")
+	f := startFollow(t, r, m, path)
+	wantText(t, r, "file "+path, known+"two\n")
+	time.Sleep(5 * time.Second)
+	return f
+}
+
 // Parts that were rotated away unseen are read, too, when what was read before them is to
 // be found nowhere, whether all of that was released or not, and whether it went while the
 // program ran or not.
@@ -221,11 +229,7 @@ func TestFollowReadsRotationsBehindAFileThatIsLost(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "access.log")
 			name := "file " + path
 			r, m := newRecorder(t), newMemory()
-			r.keep = c.keep
-			put(t, path, known+"two\n")
-			f := startFollow(t, r, m, path)
-			wantText(t, r, name, known+"two\n")
-			time.Sleep(5 * time.Second)
+			f := followedTwo(t, r, m, path, c.keep)
 			if !c.running {
 				f.stop()
 				r.keep = 0

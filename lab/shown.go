@@ -7,9 +7,9 @@ type sight struct {
 	without []string
 	// anonymous: no header is in a line, and so no key, attempt, budget or Retry-After.
 	anonymous bool
-	// coarse: stamps are whole seconds, so that neither the order of a question's arrivals
-	// nor the delays between them are known.
-	coarse bool
+	// seconds: stamps are whole seconds, so that neither the order of a question's arrivals
+	// nor the delays between them are known, and thousands of lines have one stamp.
+	seconds bool
 	// mute: a line without a departure does not prove that nobody left.
 	mute bool
 	// leaves makes of a fact what is left of it in its line; nil: all.
@@ -34,7 +34,7 @@ var sights = map[string]sight{
 			}
 		}},
 	"iis": {without: []string{"when a caller left, before the answer or later", "that who did not leave has stayed", "times below a second"},
-		coarse: true, mute: true, leaves: func(f *fact) {
+		seconds: true, mute: true, leaves: func(f *fact) {
 			if f.departure != stays {
 				f.departure = unplaced
 			}
@@ -48,7 +48,7 @@ var sights = map[string]sight{
 		}
 	}},
 	"traefik-clf": {without: []string{"keys, attempts and Retry-After", "departures but those before the answer", "that who did not leave has stayed", "times below a second"},
-		anonymous: true, mute: true, leaves: func(f *fact) {
+		anonymous: true, seconds: true, mute: true, leaves: func(f *fact) {
 			if f.departure != before {
 				f.departure = stays
 			}
@@ -64,7 +64,9 @@ type Shown struct {
 	Without []string `json:"without"`
 	// Coarse says that the order and the delays of a question's arrivals are among it, and
 	// that what rests on them is not to be compared.
-	Coarse  bool    `json:"coarse,omitempty"`
+	Coarse bool `json:"coarse,omitempty"`
+	// Seconds says that stamps are whole seconds.
+	Seconds bool    `json:"seconds,omitempty"`
 	Total   *Counts `json:"total"`
 	Targets []Part  `json:"targets"`
 }
@@ -100,7 +102,8 @@ func (m *model) view() *Shown {
 	if m.book.shown == nil {
 		return nil
 	}
-	s := &Shown{Without: m.log.sight.without, Coarse: m.log.sight.coarse}
+	sight := &m.log.sight
+	s := &Shown{Without: sight.without, Coarse: sight.seconds && !sight.anonymous, Seconds: sight.seconds}
 	s.Total, s.Targets = m.parts(m.book.shown)
 	return s
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	ch "github.com/ClickHouse/clickhouse-go/v2"
@@ -20,14 +21,12 @@ type neededTable struct {
 const factsOrder = "kind, at, scope, family, dependency, route, name, wide, late, key_hash, lot, last"
 
 // needed are all that the store reads and writes. Views are for others.
-func needed() []neededTable {
-	return []neededTable{
-		{"facts", factsOrder, true, factColumns},
-		{"shares", "fleet, member, kind, name, at", true, append(shareColumns[:len(shareColumns):len(shareColumns)], ch.ColumnNameAndType{Name: "written", Type: "DateTime64(3)"})},
-		{"positions", "name", true, []ch.ColumnNameAndType{{Name: "name", Type: "String"}, {Name: "state", Type: "String"}, {Name: "turn", Type: "UInt64"}}},
-		{"takings", "scope, rules", false, []ch.ColumnNameAndType{{Name: "scope", Type: "String"}, {Name: "rules", Type: "UInt32"}, {Name: "token", Type: "String"}}},
-		{"checks", "id", true, []ch.ColumnNameAndType{{Name: "id", Type: "UInt8"}, {Name: "at", Type: "DateTime64(3)"}}},
-	}
+var needed = [...]neededTable{
+	{"facts", factsOrder, true, factColumns},
+	{"shares", "fleet, member, kind, name, at", true, slices.Concat(shareColumns, []ch.ColumnNameAndType{{Name: "written", Type: "DateTime64(3)"}})},
+	{"positions", "name", true, []ch.ColumnNameAndType{{Name: "name", Type: "String"}, {Name: "state", Type: "String"}, {Name: "turn", Type: "UInt64"}}},
+	{"takings", "scope, rules", false, []ch.ColumnNameAndType{{Name: "scope", Type: "String"}, {Name: "rules", Type: "UInt32"}, {Name: "token", Type: "String"}}},
+	{"checks", "id", true, []ch.ColumnNameAndType{{Name: "id", Type: "UInt8"}, {Name: "at", Type: "DateTime64(3)"}}},
 }
 
 // checkSchema returns an error unless the schema is that of this program: by the steps
@@ -60,7 +59,7 @@ func (c *clickhouse) checkSchema(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, t := range needed() {
+	for _, t := range needed {
 		if err := t.check(types, made); err != nil {
 			return err
 		}

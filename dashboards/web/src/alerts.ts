@@ -19,6 +19,9 @@ export interface Happening {
 /** ended is when a happening was over, as of now. */
 const ended = (x: Happening, now: number): number => x.ended ?? now;
 
+/** episode names an alert from its beginning to its end: one that fires again is another. */
+export const episode = (x: Alert): string => JSON.stringify([x.alert, Object.entries(x.labels).sort(), seconds(x.since)]);
+
 /** AlertLog keeps what happened to the alerts of one dependency. */
 export class AlertLog {
   private seen = new Map<string, Happening>();
@@ -40,7 +43,7 @@ export class AlertLog {
     for (const x of [...a.past, ...a.alerts]) {
       const since = seconds(x.since);
       if (since === null) continue;
-      const key = JSON.stringify([x.alert, Object.entries(x.labels).sort(), since]);
+      const key = episode(x);
       there.add(key);
       this.seen.set(key, { name: x.alert, critical: x.labels.severity === "critical", since, fired: seconds(x.fired_at), ended: seconds(x.resolved_at) });
     }

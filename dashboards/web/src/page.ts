@@ -162,9 +162,9 @@ export class Page {
   // The stream.
 
   private take(s: Summary): void {
-    const first = this.summary === null, back = this.lostAt !== null, unknown = !this.known;
+    const before = this.summary, back = this.lostAt !== null;
+    const knows = (s: Summary): boolean => s.dependencies.some((d) => d.dependency === this.view.dependency);
     this.summary = s;
-    this.known = s.dependencies.some((d) => d.dependency === this.view.dependency);
     this.ahead = Date.parse(s.at) - Date.now();
     this.lostAt = null;
     this.access.hidden = true;
@@ -172,14 +172,13 @@ export class Page {
       this.view.dependency = worstOf(s.dependencies);
       history.replaceState(null, "", write(this.view));
       this.turn();
-    } else if (first) this.turn(); // now that the daemon's time is known
-    else if (back || (unknown && this.known)) this.refresh(); // what could not be read for as long
+    } else if (!before) this.turn(); // now that the daemon's time is known
+    else if (back || (!knows(before) && knows(s))) this.refresh(); // what could not be read for as long
     this.live?.push(s);
     this.showSummary(s);
     if (streamed(this.view)) this.draw();
   }
 
-  private known = false; // the dependency that is looked at had a record
   private ahead = 0; // how far the daemon's clock is ahead of the browser's, in milliseconds
 
   /** now is the daemon's time in seconds since 1970: a browser may have another. */

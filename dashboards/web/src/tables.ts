@@ -2,7 +2,7 @@
 
 import { fill, h, type Child } from "./dom";
 import { atLeast, bytes, clock, count, none, number, rate, seconds, share, times, type Ratio } from "./format";
-import { sorted, type AlertLog } from "./alerts";
+import { episode, sorted, type AlertLog } from "./alerts";
 import type { Alert, Alerts, Policy, Question, Series, Sources, Top } from "./api";
 import type { View } from "./view";
 
@@ -193,7 +193,7 @@ export function alerts(p: Panel, a: Alerts, log: AlertLog): void {
     p.show("", nothing("Nobody evaluates alerts in this instance: an empty list would say nothing."));
     return;
   }
-  const before = a.past.filter((x) => !a.alerts.some((y) => y.alert === x.alert && y.since === x.since && labels(y) === labels(x)));
+  const listed = new Set(a.alerts.map(episode)), before = a.past.filter((x) => !listed.has(episode(x)));
   const share = a.share ? " Others see the rest of the questions: this is what fires here." : "";
   p.show(`Marked in the charts since ${clock(log.since === null ? null : log.since * 1000)}; ${covered(a.coverage)}.${share}`,
     a.alerts.length > 0 ? h("ul", { class: "alerts" }, ...sorted(a.alerts).map(alert)) : nothing("No alert is pending or fires."),
@@ -204,7 +204,7 @@ export function alerts(p: Panel, a: Alerts, log: AlertLog): void {
 }
 
 /** labels are those that name it beside its severity. */
-const labels = (x: Alert): string => Object.entries(x.labels).filter(([k]) => k !== "severity").map(([k, v]) => `${k} ${v}`).sort().join(", ");
+const labels = (x: Alert): string => Object.entries(x.labels).filter(([k]) => k !== "severity").map(([k, v]) => `${k} ${v}`).join(", ");
 
 /** alert is one of them. Its page is on another host: nothing is loaded of it before a click. */
 function alert(x: Alert): HTMLElement {
